@@ -46,10 +46,12 @@ fn hexadecimal(digits: &[u8]) -> Option<u64> {
     if digits.is_empty() || digits.len() > 16 {
         return None;
     }
-    digits.iter().try_fold(0, |number, digit| {
+    let mut number = 0;
+    for digit in digits {
         let digit = char::from(*digit).to_digit(16)?;
-        Some(number << 4 | u64::from(digit))
-    })
+        number = number << 4 | u64::from(digit);
+    }
+    Some(number)
 }
 
 #[cfg(test)]

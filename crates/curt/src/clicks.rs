@@ -1,8 +1,8 @@
 //! The clicks line of this process: from the workers' click writers to the counts in the database.
 //!
 //! A spool belongs to one process at a time. Where it is the stream itself, clicks are counted by the process that writes
-//! them down, and one that has no role `clicks` leaves them there, up to its bound, for the next one that has. Where processes
-//! share a stream, each server forwards its spool there, and whoever has the role `clicks` counts those of all.
+//! them down, and one that has no role `clicks` leaves them there, up to its bound, for the next one that has. Where
+//! processes share a stream, each server forwards its spool there, and those with the role `clicks` count what is there.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -97,24 +97,8 @@ impl ClickLine {
         watchers: ClickWatchers,
     ) -> anyhow::Result<Self> {
         let mut line = Self::default();
-        let spool = match settings.stream.is_none() || roles.serve_http() {
-            true => Some(line.open_spool(settings, stores, registry)?),
-            false => None,
-        };
-        let counted = match &settings.stream {
-            Some(stream) => {
-                if let Some(spool) = spool {
-                    let sink = stores.open_stream_sink(stream)?;
-                    let ready = &watchers.ready;
-                    forward(settings, spool, sink, stores, supervisor, registry, ready);
-                }
-                match roles.has(Role::Clicks) {
-                    true => Some(stores.open_stream_end(stream, registry)?),
-                    false => None,
-                }
-            }
-            None => count_or_keep(spool, roles, supervisor),
-        };
+        let ready = &watchers.ready;
+        let counted = line.open_stream(roles, settings, stores, supervisor, registry, ready)?;
         let mut lag = ReportLag {
             own: None,
             freshness: None,
@@ -145,15 +129,14 @@ impl ClickLine {
                 &watchers,
             );
             let requests = pipeline.flush_requests();
-            match asked {
+            if let Some(channel) = asked {
                 // Own consumers are asked like those of others.
-                Some(channel) => supervisor.start("flush-requests", |stop| {
+                supervisor.start("flush-requests", |stop| {
                     consume::answer_others(requests, channel, source, stop)
-                }),
-                None => {
-                    eraser = eraser.after_flush(requests.clone());
-                    reports = Arc::new(FreshReports::new(reports, requests));
-                }
+                });
+            } else {
+                eraser = eraser.after_flush(requests.clone());
+                reports = Arc::new(FreshReports::new(reports, requests));
             }
             lag.own = Some(pipeline.state());
             // Nobody else counts into a file.
@@ -170,6 +153,30 @@ impl ClickLine {
         line.reports = Some(Arc::new(reports));
         line.eraser = Some(Arc::new(eraser));
         Ok(line)
+    }
+
+    /// Opens the spool and starts to forward it, as far as this process has to do with them, and returns what it counts.
+    fn open_stream(
+        &mut self,
+        roles: &Roles,
+        settings: &ClickSettings,
+        stores: &mut Stores,
+        supervisor: &Supervisor,
+        registry: &mut Registry,
+        ready: &Arc<Readiness>,
+    ) -> anyhow::Result<Option<StreamEnd>> {
+        let Some(stream) = &settings.stream else {
+            let spool = self.open_spool(settings, stores, registry)?;
+            return Ok(count_or_keep(spool, roles, supervisor));
+        };
+        if roles.serve_http() {
+            let spool = self.open_spool(settings, stores, registry)?;
+            let sink = stores.open_stream_sink(stream)?;
+            forward(settings, spool, sink, stores, supervisor, registry, ready);
+        }
+        let is_counted = roles.has(Role::Clicks);
+        let end = is_counted.then(|| stores.open_stream_end(stream, registry));
+        end.transpose()
     }
 
     /// Opens the spool and takes its writers.
@@ -205,12 +212,8 @@ fn ask_others(
 }
 
 /// A spool that is the stream itself is counted here, or kept open for its writers.
-fn count_or_keep(
-    spool: Option<Spool>,
-    roles: &Roles,
-    supervisor: &Supervisor,
-) -> Option<StreamEnd> {
-    let spool = Arc::new(spool?);
+fn count_or_keep(spool: Spool, roles: &Roles, supervisor: &Supervisor) -> Option<StreamEnd> {
+    let spool = Arc::new(spool);
     if roles.has(Role::Clicks) {
         return Some(StreamEnd {
             source: spool.clone(),

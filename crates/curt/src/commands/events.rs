@@ -25,7 +25,8 @@ enum EventsAction {
 
 /// Print clicks of all servers as they come
 ///
-/// For streams that processes share (store.stream = "kafka://…"). Looking on changes nothing: other readers do not notice it.
+/// For streams that processes share (store.stream = "kafka://…"). Looking on changes nothing, and other readers do not
+/// notice it.
 #[derive(Args, Debug)]
 #[command(
     after_help = "Example:\n  curt events tail --config curt.toml\n  curt events tail --since 1h --json | jq .shortCode"

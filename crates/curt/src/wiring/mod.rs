@@ -6,6 +6,7 @@ mod masking;
 mod observed;
 mod quotas;
 mod read_only;
+mod streams;
 mod table;
 mod tuning;
 
@@ -13,8 +14,7 @@ use std::sync::Arc;
 
 use curt_accounts::AccountServices;
 use curt_core::ports::{
-    Accounts, ClickDatabase, ClickSink, Cursor, FlushChannel, Invalidations, KeyFile, LinkCache,
-    Quotas, ShardMaps,
+    Accounts, ClickDatabase, Cursor, Invalidations, KeyFile, LinkCache, Quotas, ShardMaps,
 };
 use curt_core::{Clock, ClockGuard, ErrorKind, NodeIndex, PortResult, SystemClock, UnixMillis};
 use curt_keys::{KeyPorts, Strategy};
@@ -22,19 +22,19 @@ use curt_links::PurgePorts;
 use curt_shards::{MoverSettings, ShardMover, ShardNode};
 use curt_sqlite::Access;
 use jiff::Timestamp;
-use prometheus_client::registry::Registry;
 
 use crate::config::{Config, ConfigError};
 use crate::{data, lost_database};
 
 pub(crate) use address::EngineAddress;
-use engines::{Coordination, EngineSettings, LinksDatabase, StreamTail};
+use engines::{Coordination, EngineSettings, LinksDatabase};
 pub(crate) use engines::{Engines, StreamEnd};
 pub(crate) use masking::masked;
 pub(crate) use observed::PortErrors;
 use observed::observed_links;
 use quotas::QuotaPorts;
 pub(crate) use read_only::ReadOnly;
+pub(crate) use streams::{stream_sink, stream_tail};
 pub(crate) use table::{EngineKind, Part};
 pub(crate) use tuning::EngineTuning;
 
@@ -82,31 +82,6 @@ impl Stores {
     ) -> anyhow::Result<Arc<dyn ClickDatabase>> {
         let clicks = open_clicks(&mut self.engines, config)?;
         Ok(self.read_only.guard_clicks(clicks))
-    }
-
-    /// The write end of the stream that processes share.
-    pub(crate) fn open_stream_sink(
-        &mut self,
-        address: &EngineAddress,
-    ) -> anyhow::Result<Arc<dyn ClickSink>> {
-        named(Part::Stream, self.engines.stream_sink(address))
-    }
-
-    /// The read end of the stream that processes share.
-    pub(crate) fn open_stream_end(
-        &mut self,
-        address: &EngineAddress,
-        registry: &mut Registry,
-    ) -> anyhow::Result<StreamEnd> {
-        named(Part::Stream, self.engines.stream_end(address, registry))
-    }
-
-    /// How reports have clicks written that are aggregated elsewhere.
-    pub(crate) fn open_flush_channel(
-        &mut self,
-        address: &EngineAddress,
-    ) -> anyhow::Result<Arc<dyn FlushChannel>> {
-        named(Part::Stream, self.engines.flush_channel(address))
     }
 
     /// Everything around accounts, over this store.
@@ -200,27 +175,6 @@ impl ShardStores {
 /// The engines of one side of a copy.
 pub(crate) fn copy_engines(config: &Config, access: Access) -> Engines {
     engines(config, "curt copy", access, Arc::new(SystemClock))
-}
-
-/// The write end of a stream, for a command that writes nothing else.
-pub(crate) fn stream_sink(
-    config: &Config,
-    address: &EngineAddress,
-) -> anyhow::Result<Arc<dyn ClickSink>> {
-    let clock = Arc::new(SystemClock);
-    let mut engines = engines(config, "a command", Access::Command, clock);
-    named(Part::Stream, engines.stream_sink(address))
-}
-
-/// What gives the records of a stream as they come.
-pub(crate) async fn stream_tail(
-    config: &Config,
-    address: &EngineAddress,
-    since: Option<UnixMillis>,
-) -> anyhow::Result<StreamTail> {
-    let clock = Arc::new(SystemClock);
-    let mut engines = engines(config, "a command", Access::Command, clock);
-    named(Part::Stream, engines.stream_tail(address, since).await)
 }
 
 /// Says which address of an engine that runs elsewhere cannot be used, as a process that opens it would, and returns

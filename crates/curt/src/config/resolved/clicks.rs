@@ -68,23 +68,7 @@ pub(super) fn resolve(
     let disk_reserve = at("clicks.disk_reserve", units::size(&raw.disk_reserve))?;
     let retention_size = units::size_or_never(&raw.retention_size);
     let clicks_bytes_max = at("clicks.retention_size", retention_size)?;
-    let spool = SpoolSettings {
-        writers: u32::try_from(workers + 1).unwrap_or(u32::MAX),
-        segment_bytes: at("clicks.spool_segment", units::size(&raw.spool_segment))?,
-        total_bytes: at("clicks.spool_max", units::size(&raw.spool_max))?,
-        sync_every: positive("clicks.spool_sync", &raw.spool_sync)?,
-        // Twice: what is in the spool can be counted only while the counts themselves have room.
-        disk_reserve_bytes: disk_reserve.saturating_mul(2),
-        dead_letter_bytes: at(
-            "clicks.dead_letters_max",
-            units::size(&raw.dead_letters_max),
-        )?,
-        keeps_dead_records: raw.addresses,
-    };
-    at(
-        "clicks.spool_max",
-        spool.check().map_err(|problem| problem.detail),
-    )?;
+    let spool = spool(raw, workers, disk_reserve)?;
     // The spool is freed when a window is written: most of it must be left for what comes meanwhile.
     let read_bytes_max = spool.total_bytes / 8;
     let cpu_share = raw.cpu_share;
@@ -105,11 +89,7 @@ pub(super) fn resolve(
             ..ForwardSettings::default()
         },
         flush: ConsumerSettings {
-            window: match raw.flush_every.as_str() {
-                "auto" if is_stream_shared => SHARED_WINDOW,
-                "auto" => ConsumerSettings::default().window,
-                text => positive("clicks.flush_every", text)?,
-            },
+            window: window(&raw.flush_every, is_stream_shared)?,
             window_bytes_max: at("clicks.window_memory", units::size(&raw.window_memory))?,
             read_bytes_max,
             cpu_share,
@@ -136,6 +116,39 @@ pub(super) fn resolve(
         countries: file(&raw.countries),
         networks: file(&raw.networks),
     }))
+}
+
+fn spool(
+    raw: &raw::Clicks,
+    workers: usize,
+    disk_reserve: u64,
+) -> Result<SpoolSettings, ConfigError> {
+    let spool = SpoolSettings {
+        writers: u32::try_from(workers + 1).unwrap_or(u32::MAX),
+        segment_bytes: at("clicks.spool_segment", units::size(&raw.spool_segment))?,
+        total_bytes: at("clicks.spool_max", units::size(&raw.spool_max))?,
+        sync_every: positive("clicks.spool_sync", &raw.spool_sync)?,
+        // Twice: what is in the spool can be counted only while the counts themselves have room.
+        disk_reserve_bytes: disk_reserve.saturating_mul(2),
+        dead_letter_bytes: at(
+            "clicks.dead_letters_max",
+            units::size(&raw.dead_letters_max),
+        )?,
+        keeps_dead_records: raw.addresses,
+    };
+    at(
+        "clicks.spool_max",
+        spool.check().map_err(|problem| problem.detail),
+    )?;
+    Ok(spool)
+}
+
+fn window(text: &str, is_stream_shared: bool) -> Result<Duration, ConfigError> {
+    match text {
+        "auto" if is_stream_shared => Ok(SHARED_WINDOW),
+        "auto" => Ok(ConsumerSettings::default().window),
+        text => positive("clicks.flush_every", text),
+    }
 }
 
 fn ip_form(text: &str) -> Result<IpForm, String> {

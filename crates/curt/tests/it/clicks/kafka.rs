@@ -234,11 +234,15 @@ fn reports_at_a_server_that_counts_nothing_are_a_moment_old_and_strangers_read_j
     let diary = click_for(&server, &keys, 0, Duration::from_millis(200));
     let answered = diary.answered.len() as u64;
     wait_for(&server, &keys, answered);
-    let stats = server
-        .api()
-        .get(&format!("/api/v1/links/{}/stats", keys[0]));
-    let lag = stats.unwrap().json()["lag_max_seconds"].as_f64().unwrap();
-    assert!(lag <= 2.0, "{lag}");
+    let path = format!("/api/v1/links/{}/stats", keys[0]);
+    eventually(WAIT_MAX, || {
+        let stats = server.api().get(&path).unwrap().json();
+        let lag = stats["lag_max_seconds"].as_u64().unwrap();
+        match lag <= 2 {
+            true => Ok(()),
+            false => Err(format!("reports may be {lag} s old")),
+        }
+    });
     send_nonsense(&kcat, &plant);
     let lines = kcat_lines(&kcat, &plant, "");
     let (mut clicks, mut ids) = (0, std::collections::HashSet::new());
@@ -274,7 +278,11 @@ fn reports_at_a_server_that_counts_nothing_are_a_moment_old_and_strangers_read_j
     let more = click_for(&server, &keys, 1, Duration::from_millis(100));
     wait_for(&server, &keys, answered + more.answered.len() as u64);
     let letters = kcat_lines(&kcat, &plant, ".dead-letters");
-    assert_eq!(letters.matches("no click").count(), 3, "{letters}");
+    // One that is read again by another counter comes twice.
+    for number in 1..=3 {
+        let letter = format!("{{\"no click\":{number}}}");
+        assert!(letters.contains(&letter), "{letters}");
+    }
     assert!(letters.contains("reason=json"), "{letters}");
 }
 
