@@ -69,7 +69,6 @@ async fn main() -> Result<(), Box<dyn std::error::Error>> {
     let token = issue_key(&accounts).await?;
 
     let app = Arc::new(App {
-        system: std::sync::OnceLock::new(),
         access_log: None,
         clicks: None,
         click_reference: CurrentReference::fixed(ReferenceData::default()),
