@@ -40,7 +40,7 @@ impl Picture {
             inflow: format!("{} clicks", rate(plan.rates.reads_at_peak)),
         };
         let links = PictureStage {
-            name: "links",
+            name: "links databases",
             machines: count(machines.shards),
             boxes: boxes(machines.shards),
             about: bytes(plan.storage.link_bytes),
@@ -52,7 +52,7 @@ impl Picture {
             };
         }
         let cache = PictureStage {
-            name: "cache",
+            name: "cache servers",
             machines: count(machines.cache.machines),
             boxes: boxes(machines.cache.machines),
             about: bytes(machines.cache.needed),

@@ -95,7 +95,9 @@ struct StageView {
 }
 
 /// Pixels from one stage of the picture to the next, and from one machine to the next.
-const STAGE_STEP: usize = 250;
+const STAGE_STEP: usize = 300;
+/// Pixels before the first machine, for what comes to it.
+const INFLOW: usize = 140;
 const MACHINE_STEP: usize = 26;
 const IN_A_COLUMN: usize = 4;
 
@@ -136,7 +138,7 @@ impl PlanView {
             .into_iter()
             .enumerate()
             .map(|(at, stage)| {
-                let x = 90 + at * STAGE_STEP;
+                let x = INFLOW + at * STAGE_STEP;
                 let place = |machine: usize| {
                     let (column, row) = (machine / IN_A_COLUMN, machine % IN_A_COLUMN);
                     (x + column * 62, 48 + row * MACHINE_STEP)
@@ -159,7 +161,7 @@ impl PlanView {
                 "measured {} with {}, on {}",
                 costs.date, costs.versions, costs.machine
             ),
-            width: 90 + boxes.len() * STAGE_STEP,
+            width: boxes.len() * STAGE_STEP,
             boxes,
         }
     }
@@ -207,7 +209,11 @@ fn inputs(form: &Form, workload: Option<&Workload>, seed: Option<SeedDocument>) 
         let mut workload = workload.filter(|_| seed.is_some())?.clone();
         let is_said = name != "bytes_per_link" || workload.bytes_per_link.is_some();
         let value = workload.field_mut(name).filter(|_| is_said)?;
-        Some(value.to_string())
+        // Whole numbers above a thousand: nobody plans for parts of a link.
+        Some(match *value >= 1e3 {
+            true => format!("{value:.0}"),
+            false => value.to_string(),
+        })
     };
     INPUTS
         .into_iter()
