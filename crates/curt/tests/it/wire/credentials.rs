@@ -118,6 +118,16 @@ const fn page_with_form(path: &'static str, methods: &'static [Method]) -> Route
 }
 
 const REPORTS: &[Route] = &[
+    report("/api/v1/links.csv", "/api/v1/links.csv", OF_LINKS),
+    report("/api/v1/tags", "/api/v1/tags", OF_LINKS),
+    Route {
+        path: "/api/v1/tags/none",
+        template: "/api/v1/tags/{tag}",
+        methods: &[
+            with_body("PATCH", JSON, r#"{"name":"other"}"#, [401, 401, 200, 200]),
+            method("DELETE", [401, 401, 200, 200]),
+        ],
+    },
     report(
         "/api/v1/links/KEY/stats",
         "/api/v1/links/{key}/stats",
@@ -188,7 +198,15 @@ const ROUTES: &[Route] = &[
     Route {
         path: "/api/v1/links/bulk",
         template: "/api/v1/links/bulk",
-        methods: &[with_body("POST", JSON, LINKS, [401, 401, 200, 200])],
+        methods: &[
+            with_body(
+                "PATCH",
+                JSON,
+                r#"{"keys":["nope"],"change":"delete"}"#,
+                [401, 401, 200, 200],
+            ),
+            with_body("POST", JSON, LINKS, [401, 401, 200, 200]),
+        ],
     },
     Route {
         path: "/api/v1/links/KEY",
