@@ -1,8 +1,9 @@
 //! The click stream in Kafka: a sink for the forwarders of redirecting servers, a source for consumers, dead letters.
 //!
 //! # Addresses
-//! `kafka://user:password@h1:9092,h2/url-access-events?group=curt-clicks`. The port is 9092 where none is named; an account is
-//! told by SASL/PLAIN, and TLS is the business of a proxy; the topic and its dead letters (`….dead-letters`) are made when they are absent.
+//! `kafka://user:password@h1:9092,h2/url-access-events?group=curt-clicks`. The port is 9092 where none is named. An account
+//! is told by SASL/PLAIN, and TLS is the business of a proxy. The topic, its dead letters (`….dead-letters`) and questions
+//! for flushes (`….flushes`) are made when they are absent.
 //!
 //! # Each record once
 //! Nothing is asked of Kafka but that a record that it acknowledged stays (`acks=all`) and that a partition has an order.

@@ -13,6 +13,7 @@ use crate::wiring;
 
 /// Look at the stream of clicks
 #[derive(Args, Debug)]
+#[command(after_help = "Example:\n  curt events tail --since 10m")]
 pub(crate) struct EventsCommand {
     #[command(subcommand)]
     action: EventsAction,

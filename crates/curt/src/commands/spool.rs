@@ -14,6 +14,7 @@ use crate::wiring;
 
 /// Look after spools, in which captured clicks wait
 #[derive(Args, Debug)]
+#[command(after_help = "Example:\n  curt spool drain /mnt/rescued/spool --config curt.toml")]
 pub(crate) struct SpoolCommand {
     #[command(subcommand)]
     action: SpoolAction,
