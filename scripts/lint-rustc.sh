@@ -3,4 +3,4 @@
 # `cargo clippy` would check every dependency once more beside the build of the tests, which is minutes of a cold run.
 #   scripts/lint-rustc.sh RUSTC [ARGUMENT…]
 # Not by CLIPPY_ARGS: cargo would find that variable changed, and compile everything again each time.
-exec clippy-driver "$@" ${LINT_LEVEL:--D warnings}
+exec clippy-driver "$@" -D warnings

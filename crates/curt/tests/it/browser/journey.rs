@@ -37,7 +37,7 @@ fn walk(look: Look) {
     decode_the_qr_code(&pages, &browser);
     refuse_a_stranger(&pages, &browser, look);
     invite_a_member(&pages, &browser, look);
-    change_many(&pages, &browser);
+    change_many(&pages, &browser, look);
     assert_no_complaints(&browser);
 }
 
@@ -108,6 +108,7 @@ fn show_a_conflicting_edit(pages: &Pages, browser: &Browser, look: Look) {
         assert!(versions.contains(version), "{versions}");
     }
     picture(browser, &format!("conflict-{}", look.width));
+    assert_no_complaints(browser);
     let field = browser.find("#title").unwrap();
     assert_eq!(browser.attribute_of(&field, "value").unwrap(), "My title");
     press(browser, save);
@@ -181,11 +182,11 @@ fn invite_a_member(pages: &Pages, browser: &Browser, look: Look) {
     );
 }
 
-fn change_many(pages: &Pages, browser: &Browser) {
+fn change_many(pages: &Pages, browser: &Browser, look: Look) {
     shorten(pages, browser, "one");
     shorten(pages, browser, "two");
     pages.open(browser, "/links");
-    picture(browser, "links");
+    picture(browser, &format!("links-{}", look.width));
     let tick = || {
         for key in ["one", "two"] {
             browser
@@ -215,5 +216,5 @@ fn change_many(pages: &Pages, browser: &Browser) {
     for noted in ["one", "two", MEMBER] {
         assert!(text.contains(noted), "{noted}: {text}");
     }
-    picture(browser, "audit");
+    picture(browser, &format!("audit-{}", look.width));
 }
