@@ -1,4 +1,4 @@
-//! What people do with their links, from the first start to the audit log, in one go.
+//! What users do with their links, from the first start to the audit log, in one go.
 
 use std::process::Command;
 use std::time::{Duration, Instant};
@@ -17,12 +17,12 @@ const AGENT: &str = "Mozilla/5.0 (X11; Linux x86_64) AppleWebKit/537.36 (KHTML, 
 const MEMBER: &str = "ben@example.com";
 
 #[test]
-fn people_manage_their_links() {
+fn users_manage_their_links() {
     walk(Look::DESKTOP);
 }
 
 #[test]
-fn people_manage_their_links_on_a_phone_without_scripts() {
+fn users_manage_their_links_on_a_phone_without_scripts() {
     walk(Look::PHONE.without_scripts());
 }
 
