@@ -120,6 +120,11 @@ const fn page_with_form(path: &'static str, methods: &'static [Method]) -> Route
 const REPORTS: &[Route] = &[
     report("/api/v1/links.csv", "/api/v1/links.csv", OF_LINKS),
     report("/api/v1/tags", "/api/v1/tags", OF_LINKS),
+    report("/api/v1/links/KEY/qr", "/api/v1/links/{key}/qr", OF_LINK),
+    report("/api/v1/system", "/api/v1/system", OF_ORPHANS),
+    report("/api/v1/limits", "/api/v1/limits", OF_ORPHANS),
+    report("/api/v1/blocklist", "/api/v1/blocklist", OF_ORPHANS),
+    report("/api/v1/plan", "/api/v1/plan", OF_ORPHANS),
     Route {
         path: "/api/v1/tags/none",
         template: "/api/v1/tags/{tag}",
@@ -276,6 +281,11 @@ const ROUTES: &[Route] = &[
         path: "/api/v1/invites",
         template: "/api/v1/invites",
         methods: &[with_body("POST", JSON, "{}", FOR_ADMINISTRATORS)],
+    },
+    Route {
+        path: "/api/v1/invites/none",
+        template: "/api/v1/invites/{code}",
+        methods: &[method("DELETE", FOR_ADMINISTRATORS)],
     },
     Route {
         path: "/api/v1/audit",
