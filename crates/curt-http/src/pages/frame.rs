@@ -46,28 +46,23 @@ const EVERYBODY: [(&str, &str); 5] = [
     ("/account", "Account"),
 ];
 
-const ADMINISTRATORS: [(&str, &str); 5] = [
-    ("/admin/users", "Users"),
-    ("/admin/invitations", "Invitations"),
-    ("/admin/audit", "Audit"),
-    ("/admin/blocklist", "Moderation"),
-    ("/admin/system", "System"),
-];
+/// The first of the administrators' pages, which lead to each other.
+const ADMINISTRATION: &str = "/admin/users";
 
 impl FrameUser {
     /// The pages that they may open, in the order of the menu.
     pub(super) fn menu(&self) -> impl Iterator<Item = MenuEntry> {
-        let administrators = ADMINISTRATORS.into_iter().enumerate();
-        let administrators = administrators.filter(|_| self.is_admin);
-        let entry = |path, label, begins_group| MenuEntry {
+        let administration = MenuEntry {
+            path: ADMINISTRATION,
+            label: "Administration",
+            begins_group: true,
+        };
+        let everybodys = EVERYBODY.into_iter().map(|(path, label)| MenuEntry {
             path,
             label,
-            begins_group,
-        };
-        EVERYBODY
-            .into_iter()
-            .map(move |(path, label)| entry(path, label, false))
-            .chain(administrators.map(move |(at, (path, label))| entry(path, label, at == 0)))
+            begins_group: false,
+        });
+        everybodys.chain(self.is_admin.then_some(administration))
     }
 }
 
@@ -113,6 +108,6 @@ impl Frame {
 
     /// Whether the bar marks the link to `path`.
     pub(super) fn current(&self, path: &str) -> bool {
-        self.here == path
+        self.here == path || path == ADMINISTRATION && self.here.starts_with("/admin/")
     }
 }

@@ -261,7 +261,7 @@ async fn the_menu_leads_everywhere_and_administrators_further() {
     }
     let root = world.session(ROOT).await;
     let page = click(&world, "/links", &root).await;
-    assert_eq!(menu(&page).len(), 10);
+    assert_eq!(menu(&page).len(), 6);
     assert!(menu(&page).contains(&"/admin/users".to_owned()));
     assert!(!world.browse("/").await.body.contains("<nav class=\"menu\""));
 }
