@@ -9,7 +9,9 @@ use curt_core::{PortResult, UnixMillis};
 use curt_kafka::KafkaMetrics;
 use prometheus_client::registry::Registry;
 
-use super::{EngineAddress, EngineKind, Engines, Opened, Part, require, unserved};
+#[cfg(feature = "kafka")]
+use super::Opened;
+use super::{EngineAddress, EngineKind, Engines, Part, require, unserved};
 
 /// Gives the next record, or `None` after a wait. Blocks.
 pub(crate) type StreamTail = Box<dyn Fn(Duration) -> PortResult<Option<Vec<u8>>>>;
