@@ -57,8 +57,8 @@ pub(crate) struct PlanParams {
     /// Cores of a server; 4 unless said otherwise.
     #[param(nullable = false, max_length = 40, example = "4")]
     cores: Option<String>,
-    /// Begin with what a document that curt was built from assumes, and have its sums checked: `A`, `B`, `C` or `D`.
-    #[param(nullable = false, pattern = "^[A-D]$", example = "A")]
+    /// Begin with what a document that curt was built from assumes, and have its sums checked: `A`, `B`, `C` or `D`; none if empty.
+    #[param(nullable = false, pattern = "^[A-Da-d]?$", example = "A")]
     seed: Option<String>,
 }
 
