@@ -18,6 +18,9 @@ use crate::caller::Caller;
 use crate::problem::{InvalidField, Problem, ProblemCode};
 use crate::state::App;
 
+/// As the schema says.
+const INPUT_BYTES_MAX: usize = 40;
+
 /// The parameters as the OpenAPI document shows them; [`parse`] reads them. Each is a number, with `k`, `M`, `B` or
 /// `T` behind it if that is shorter.
 #[derive(IntoParams)]
@@ -57,7 +60,8 @@ pub(crate) struct PlanParams {
     /// Cores of a server; 4 unless said otherwise.
     #[param(nullable = false, max_length = 40, example = "4")]
     cores: Option<String>,
-    /// Begin with what a document that curt was built from assumes, and have its sums checked: `A`, `B`, `C` or `D`; none if empty.
+    /// Begin with what a document that curt was built from assumes, and have its sums checked: `A`, `B`, `C` or `D`; none if
+    /// empty.
     #[param(nullable = false, pattern = "^[A-Da-d]?$", example = "A")]
     seed: Option<String>,
 }
@@ -138,7 +142,8 @@ pub(crate) fn parse(text: &str) -> Result<PlanRequest, Problem> {
             errors.push(InvalidField::new(field(), "duplicate", why));
         } else if name == "seed" {
         } else if let Some(input) = workload.field_mut(name) {
-            match parse_amount(value) {
+            let amount = Some(value).filter(|value| value.len() <= INPUT_BYTES_MAX);
+            match amount.and_then(|amount| parse_amount(amount)) {
                 Some(amount) => *input = amount,
                 None => {
                     let why = "Must be a number, such as 1000000, 0.5, 500M or 2B.";
