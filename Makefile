@@ -93,4 +93,5 @@ clean: ## Remove what was built and cached
 need-rust:
 	@scripts/need.sh cargo "Rust 1.95 or newer (rustup installs it)"
 	@scripts/need.sh cc "a C compiler (Debian: apt-get install gcc libc6-dev)"
+	@scripts/need.sh c++ "a C++ compiler, for the client of Kafka (Debian: apt-get install g++)"
 .PHONY: need-rust
