@@ -6,8 +6,8 @@ BINARY := target/release/curt
 PREFIX ?= $(shell [ "$$(id -u)" = 0 ] && echo /usr/local || echo "$$HOME/.local")
 # Offline once fetched: cargo asks the registry only when the lock file names something that is not here yet.
 LOCKED := --locked
-# What is checked has every engine, those that are off by default, too.
-FEATURES := --features curt/dynamodb
+# What is checked has every engine, those that are off by default, too. Asked for when it is used: `engines` comes before.
+FEATURES = --features $(shell scripts/features.sh)
 # All but examples in comments, of which there are none: looking for them compiles every library once more.
 TARGETS := --lib --bins --tests --examples
 # Every test binary has a time limit, and fails when it leaves a process or a mount behind.
@@ -49,6 +49,7 @@ lint: format-check tidy lint-without-engines ## Formatting, lints and the rules 
 	@echo "==> clippy"
 	@$(CARGO) clippy $(LOCKED) $(FEATURES) --workspace --all-targets -- -D warnings
 
+# Not from the build of the tests: what only tests use must be found here.
 lint-without-engines: need-rust
 	@echo "==> clippy, without engines"
 	@$(CARGO) clippy $(LOCKED) -p curt --no-default-features -- -D warnings
@@ -93,5 +94,4 @@ clean: ## Remove what was built and cached
 need-rust:
 	@scripts/need.sh cargo "Rust 1.95 or newer (rustup installs it)"
 	@scripts/need.sh cc "a C compiler (Debian: apt-get install gcc libc6-dev)"
-	@scripts/need.sh c++ "a C++ compiler, for the client of Kafka (Debian: apt-get install g++)"
 .PHONY: need-rust

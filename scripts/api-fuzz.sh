@@ -22,7 +22,7 @@ if [ ! -x "$venv/bin/schemathesis" ]; then
 fi
 
 # The binary of the tests: alone it would have other features, and most of what it needs would be compiled again.
-cargo test -q --locked --features curt/dynamodb --workspace --test it --no-run
+cargo test -q --locked --features "$(scripts/features.sh)" --workspace --test it --no-run
 work=$(mktemp -d)
 server=
 trap '[ -z "$server" ] || kill "$server" 2>/dev/null || true; wait 2>/dev/null || true; rm -rf "$work"' EXIT

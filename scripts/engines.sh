@@ -16,6 +16,7 @@ axe_version=4.14.0 # checks pages for accessibility
 have() { PATH=$PATH:/usr/sbin:/usr/local/sbin command -v "$1" >/dev/null 2>&1; }
 have_postgres() { have postgres || compgen -G '/usr/lib/postgresql/*/bin/postgres' >/dev/null; }
 have_redis() { have redis-server && have redis-cli; }
+have_openssl_headers() { have pkg-config && pkg-config --exists openssl; }
 have_zookeeper() { have java && [ -e /usr/share/java/zookeeper.jar ]; }
 have_jars() { cmp -s "scripts/engines/$1/pom.xml" "$cache/$1/pom.xml"; }
 have_all_jars() { for engine in "${jars[@]}"; do have_jars "$engine" || return; done; }
@@ -38,6 +39,7 @@ packaged=(
   'curl|have curl|curl'
   'systemd-analyze|have systemd-analyze|systemd'
   'openssl|have openssl|openssl'
+  'headers of OpenSSL|have_openssl_headers|libssl-dev pkg-config'
   'zbarimg|have zbarimg|zbar-tools'
   'Maven|have_all_jars || have mvn|maven'
 )

@@ -34,6 +34,9 @@ struct Bans {
 struct Ban {
     #[serde(rename = "crate")]
     name: String,
+    /// Libraries that may use it all the same.
+    #[serde(default)]
+    wrappers: Vec<String>,
     reason: String,
 }
 
@@ -41,10 +44,24 @@ struct Ban {
 #[derive(Debug, Deserialize)]
 pub(super) struct Metadata {
     packages: Vec<Package>,
+    resolve: Resolve,
+}
+
+#[derive(Debug, Default, Deserialize)]
+struct Resolve {
+    nodes: Vec<Node>,
+}
+
+/// What a package uses, with the features that are on, by their ids.
+#[derive(Debug, Deserialize)]
+struct Node {
+    id: String,
+    dependencies: Vec<String>,
 }
 
 #[derive(Debug, Deserialize)]
 struct Package {
+    id: String,
     name: String,
     version: String,
     license: Option<String>,
@@ -78,6 +95,19 @@ fn output(command: &mut Command) -> Result<Vec<u8>> {
     Ok(output.stdout)
 }
 
+impl Metadata {
+    /// Whether only these use the package.
+    fn is_wrapped(&self, id: &str, wrappers: &[String]) -> bool {
+        let users = self.resolve.nodes.iter();
+        let mut users = users.filter(|node| node.dependencies.iter().any(|used| used == id));
+        let is_wrapper = |user: &Node| {
+            let mut named = self.packages.iter().filter(|package| package.id == user.id);
+            named.all(|package| wrappers.contains(&package.name))
+        };
+        !wrappers.is_empty() && users.all(is_wrapper)
+    }
+}
+
 pub(super) fn check(workspace: &Workspace, metadata: &Metadata) -> Result<Vec<Finding>> {
     let text = workspace
         .texts
@@ -89,6 +119,7 @@ pub(super) fn check(workspace: &Workspace, metadata: &Metadata) -> Result<Vec<Fi
     for package in &metadata.packages {
         *versions.entry(&package.name).or_default() += 1;
         let Package {
+            id,
             name,
             version,
             license,
@@ -117,7 +148,8 @@ pub(super) fn check(workspace: &Workspace, metadata: &Metadata) -> Result<Vec<Fi
                 "use another library, or allow the licence in deny.toml",
             );
         }
-        if let Some(ban) = deny.bans.deny.iter().find(|ban| ban.name == *name) {
+        let ban = deny.bans.deny.iter().find(|ban| ban.name == *name);
+        if let Some(ban) = ban.filter(|ban| !metadata.is_wrapped(id, &ban.wrappers)) {
             find("is banned".to_owned(), &ban.reason);
         }
     }
@@ -209,6 +241,7 @@ mod tests {
         let deny = "[licenses]\nallow = [\"MIT\"]\n[bans]\ndeny = [{ crate = \"openssl-sys\", reason = \"one TLS stack\" }]\n";
         let workspace = Workspace::of(&[(FILE, deny)]);
         let package = |name: &str, license: &str, source: Option<&str>| Package {
+            id: name.to_owned(),
             name: name.to_owned(),
             version: "1.0.0".to_owned(),
             license: Some(license.to_owned()),
@@ -221,7 +254,8 @@ mod tests {
             package("fork", "MIT", Some("git+https://example.com/fork")),
             package("openssl-sys", "MIT", Some(CRATES_IO)),
         ];
-        let found = check(&workspace, &Metadata { packages }).unwrap();
+        let resolve = Resolve::default();
+        let found = check(&workspace, &Metadata { packages, resolve }).unwrap();
         let what: Vec<&str> = found.iter().map(|finding| finding.what.as_str()).collect();
         assert_eq!(
             what,
@@ -231,5 +265,29 @@ mod tests {
                 "openssl-sys 1.0.0: is banned",
             ]
         );
+    }
+
+    #[test]
+    fn a_banned_library_is_for_its_wrappers_alone() {
+        let deny = "[licenses]\nallow = [\"MIT\"]\n[bans]\ndeny = [{ crate = \"bad\", wrappers = [\"wrapper\"], reason = \"no\" }]\n";
+        let workspace = Workspace::of(&[(FILE, deny)]);
+        let package = |name: &str| Package {
+            id: name.to_owned(),
+            name: name.to_owned(),
+            version: "1.0.0".to_owned(),
+            license: Some("MIT".to_owned()),
+            source: Some(CRATES_IO.to_owned()),
+        };
+        let uses_bad = |name: &str| Node {
+            id: name.to_owned(),
+            dependencies: vec!["bad".to_owned()],
+        };
+        for (users, found) in [(&["wrapper"][..], 0), (&["wrapper", "other"], 1)] {
+            let packages = ["bad", "wrapper", "other"].map(package).into();
+            let nodes = users.iter().map(|user| uses_bad(user)).collect();
+            let resolve = Resolve { nodes };
+            let findings = check(&workspace, &Metadata { packages, resolve }).unwrap();
+            assert_eq!(findings.len(), found, "{users:?}");
+        }
     }
 }
