@@ -44,5 +44,6 @@ pub use settings::{AccountSettings, DisabledLinks, PasswordSettings, SignUp};
 pub use token::Token;
 pub use ttl_cache::CREDENTIAL_TTL;
 pub use users::{
-    IssuedInvite, NewUser, OPERATOR_EMAIL, SignIn, SignedIn, UserEdit, UserOperations, UserRef,
+    InviteRef, IssuedInvite, NewUser, OPERATOR_EMAIL, SignIn, SignedIn, UserEdit, UserOperations,
+    UserRef,
 };

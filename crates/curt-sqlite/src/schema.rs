@@ -48,6 +48,11 @@ pub(super) static MAIN: Schema = Schema {
             name: "moves",
             sql: include_str!("../migrations/0003_moves.sql"),
         },
+        Migration {
+            number: 4,
+            name: "invites",
+            sql: include_str!("../migrations/0004_invites.sql"),
+        },
     ],
 };
 

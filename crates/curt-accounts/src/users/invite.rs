@@ -1,8 +1,9 @@
 use std::fmt;
 use std::time::Duration;
 
+use curt_core::limits::INVITES_LISTED_MAX;
 use curt_core::names::audit;
-use curt_core::ports::Invite;
+use curt_core::ports::{Invite, OpenInvites};
 use curt_core::{OwnerId, Role, UnixMillis};
 
 use super::UserOperations;
@@ -16,6 +17,22 @@ pub struct IssuedInvite {
     pub code: String,
     pub role: Role,
     pub expires_at: UnixMillis,
+}
+
+/// What names an invitation.
+pub enum InviteRef<'a> {
+    Code(&'a str),
+    /// What is kept of the code, which lets nobody in.
+    Hash([u8; 32]),
+}
+
+impl InviteRef<'_> {
+    fn hash(&self) -> [u8; 32] {
+        match self {
+            Self::Code(code) => token::hash(code),
+            Self::Hash(hash) => *hash,
+        }
+    }
 }
 
 /// Without the code.
@@ -60,9 +77,13 @@ impl UserOperations {
     }
 
     /// Takes an invitation back. Returns whether it could still have been used.
-    pub async fn revoke_invite(&self, code: &str, origin: Origin) -> Result<bool, AccountError> {
+    pub async fn revoke_invite(
+        &self,
+        named: InviteRef<'_>,
+        origin: Origin,
+    ) -> Result<bool, AccountError> {
         let now = self.clock.now();
-        let taken = self.accounts.take_invite(&token::hash(code), now).await?;
+        let taken = self.accounts.take_invite(&named.hash(), now).await?;
         if let Some(invite) = &taken {
             let role = invite.role.name();
             self.audit.record(origin, audit::INVITE_REVOKED, role).await;
@@ -70,13 +91,17 @@ impl UserOperations {
         Ok(taken.is_some())
     }
 
-    /// Whether the code would let somebody sign up now.
-    pub async fn is_invited(&self, code: &str) -> Result<bool, AccountError> {
+    /// The invitations that can still be used.
+    pub async fn invites(&self) -> Result<OpenInvites, AccountError> {
         let now = self.clock.now();
-        Ok(self
-            .accounts
-            .invite(&token::hash(code), now)
-            .await?
-            .is_some())
+        let mut found = self.accounts.invites(now, INVITES_LISTED_MAX).await?;
+        found.invites.retain(|invite| !Self::is_setup(invite));
+        Ok(found)
+    }
+
+    /// Whether somebody could sign up with the invitation now.
+    pub async fn is_invited(&self, named: InviteRef<'_>) -> Result<bool, AccountError> {
+        let now = self.clock.now();
+        Ok(self.accounts.invite(&named.hash(), now).await?.is_some())
     }
 }

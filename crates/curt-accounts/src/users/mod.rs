@@ -20,7 +20,7 @@ use curt_core::{Clock, OwnerId, PortResult, User};
 
 pub use self::admit::NewUser;
 pub use self::edit::UserEdit;
-pub use self::invite::IssuedInvite;
+pub use self::invite::{InviteRef, IssuedInvite};
 pub use self::operator::OPERATOR_EMAIL;
 pub use self::sign_in::{SignIn, SignedIn};
 use crate::admit::{ascii_normalized_email, normalized_email};

@@ -2,7 +2,7 @@
 //! installation; once anybody can sign in, the door is closed for ever, whatever is shown.
 //!
 //! The token's hash is kept with the invitations, in a form that no invitation's code can have: what opens the setup
-//! does not sign anybody up.
+//! does not sign anybody up. It ends when it was made, by its row, which tells it from invitations in lists of them.
 
 use std::time::Duration;
 
@@ -33,21 +33,26 @@ impl UserOperations {
             return Ok(None);
         }
         let operator = self.ensure_operator().await?;
-        let now = self.clock.now();
+        let expires_at = self.clock.now().plus(SETUP_TTL).min(UnixMillis::MAX);
         for _ in 0..TRIES_MAX {
             let token = token::secret();
             let invite = Invite {
                 secret_hash: setup_hash(&token),
                 role: Role::Admin,
                 made_by: operator.id,
-                created_at: now,
-                expires_at: now.plus(SETUP_TTL).min(UnixMillis::MAX),
+                created_at: expires_at,
+                expires_at,
             };
             if self.accounts.add_invite(&invite).await? {
                 return Ok(Some(token));
             }
         }
         Err(exhausted("add a setup token"))
+    }
+
+    /// Whether this stands for a setup, and not for an invitation.
+    pub(super) fn is_setup(invite: &Invite) -> bool {
+        invite.created_at >= invite.expires_at
     }
 
     /// Whether [`set_up`](Self::set_up) would look at a form that comes with this token.

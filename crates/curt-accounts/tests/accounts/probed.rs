@@ -7,8 +7,8 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use async_trait::async_trait;
 use curt_core::ports::{
     ApiKey, ApiKeys, AuditEntry, AuditLog, Invite, Invites, KeysToRevoke, LinkChange, NewApiKey,
-    Permission, PermissionId, Permissions, RedirectionLimits, Session, Sessions, UserChange,
-    UserRemoval, Users,
+    OpenInvites, Permission, PermissionId, Permissions, RedirectionLimits, Session, Sessions,
+    UserChange, UserRemoval, Users,
 };
 use curt_core::{
     ApiKeyNumber, ErrorKind, LinkId, OwnerId, PortError, PortResult, UnixMillis, User,
@@ -129,6 +129,7 @@ forward!(Invites {
     fn add_invite(invite: &Invite) -> bool;
     fn take_invite(secret_hash: &[u8; 32], now: UnixMillis) -> Option<Invite>;
     fn invite(secret_hash: &[u8; 32], now: UnixMillis) -> Option<Invite>;
+    fn invites(now: UnixMillis, limit: usize) -> OpenInvites;
 });
 
 forward!(Permissions {

@@ -1,9 +1,9 @@
 use std::time::Duration;
 
-use curt_accounts::{AccountError, OPERATOR_EMAIL, UserEdit, UserRef};
+use curt_accounts::{AccountError, InviteRef, OPERATOR_EMAIL, UserEdit, UserRef};
 use curt_core::Role;
 
-use crate::world::{CHEAP, ORIGIN, World, new_key, person};
+use crate::world::{CHEAP, HOUR, ORIGIN, World, new_key, person};
 
 #[tokio::test]
 async fn the_first_administrator_takes_over_the_operators_account() {
@@ -84,11 +84,21 @@ async fn a_token_opens_the_setup_on_every_server_and_signs_nobody_up() {
     for other in &others {
         assert!(other.users.is_setup_open(&setup).await.unwrap());
         assert!(!other.users.is_setup_open("guess").await.unwrap());
-        assert!(!other.users.is_invited(&setup).await.unwrap());
+        assert!(
+            !other
+                .users
+                .is_invited(InviteRef::Code(&setup))
+                .await
+                .unwrap()
+        );
     }
     let ann = person("ann@example.com");
     others[1].users.set_up(&setup, &ann, ORIGIN).await.unwrap();
     assert!(!users.is_setup_open(&setup).await.unwrap());
+    let invited = users.invite(Role::Member, HOUR, ORIGIN).await.unwrap();
+    let open = users.invites().await.unwrap();
+    let ends: Vec<_> = open.invites.iter().map(|open| open.expires_at).collect();
+    assert_eq!(ends, [invited.expires_at], "tokens are no invitations");
 }
 
 #[tokio::test]

@@ -1,7 +1,7 @@
 use std::collections::HashSet;
 use std::time::Duration;
 
-use curt_accounts::{AccountError, NewUser, Origin, SignUp, UserRef};
+use curt_accounts::{AccountError, InviteRef, NewUser, Origin, SignUp, UserRef};
 use curt_core::ports::Users as _;
 use curt_core::{ErrorKind, Role};
 
@@ -52,12 +52,22 @@ async fn an_invitation_is_used_once_and_gives_its_role() {
     let world = World::with(SignUp::Invite);
     let users = &world.accounts.users;
     let invited = users.invite(Role::Admin, HOUR, ORIGIN).await.unwrap();
-    assert!(users.is_invited(&invited.code).await.unwrap());
+    assert!(
+        users
+            .is_invited(InviteRef::Code(&invited.code))
+            .await
+            .unwrap()
+    );
     let first = users
         .sign_up(&person("ann@example.com"), Some(&invited.code), ORIGIN)
         .await;
     assert_eq!(first.unwrap().role, Role::Admin);
-    assert!(!users.is_invited(&invited.code).await.unwrap());
+    assert!(
+        !users
+            .is_invited(InviteRef::Code(&invited.code))
+            .await
+            .unwrap()
+    );
     for code in [&*invited.code, "", "guess"] {
         let again = users
             .sign_up(&person("bob@example.com"), Some(code), ORIGIN)

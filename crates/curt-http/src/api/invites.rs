@@ -7,15 +7,17 @@ use axum::Json;
 use axum::extract::rejection::PathRejection;
 use axum::extract::{Path, Request, State};
 use axum::response::{IntoResponse, Response};
-use curt_accounts::Principal;
-use curt_core::{Role, Scope};
+use curt_accounts::{InviteRef, Principal};
+use curt_core::ports::Invite;
+use curt_core::{OwnerId, Role, Scope};
+use data_encoding::HEXLOWER;
 use http::StatusCode;
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
 use super::body;
-use super::documented::{EndProblems, InviteProblems};
-use super::names::RoleName;
+use super::documented::{AdminReadProblems, EndProblems, InviteProblems};
+use super::names::{RoleName, UserId};
 use super::time::Rfc3339;
 use crate::caller::Caller;
 use crate::problem::{Problem, ProblemCode};
@@ -53,6 +55,79 @@ pub(crate) struct InviteBody {
     url: String,
     role: RoleName,
     expires_at: Rfc3339,
+}
+
+/// Invitations that can still be used.
+#[derive(Clone, Serialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+#[schema(as = OpenInvites)]
+pub(crate) struct OpenInvitesBody {
+    /// Those that end first first; at most 100.
+    invites: Vec<OpenInviteBody>,
+    /// Whether these are all.
+    is_complete: bool,
+}
+
+/// An invitation that can still be used, without its code.
+#[derive(Clone, Serialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+#[schema(as = OpenInvite)]
+pub(crate) struct OpenInviteBody {
+    /// What it is revoked by; nobody can sign up with it.
+    #[schema(pattern = "^[0-9a-f]{64}$")]
+    id: String,
+    role: RoleName,
+    /// Who made it; `null`: whoever operates the server.
+    #[schema(required = true)]
+    created_by: Option<UserId>,
+    created_at: Rfc3339,
+    expires_at: Rfc3339,
+}
+
+impl From<&Invite> for OpenInviteBody {
+    fn from(invite: &Invite) -> Self {
+        Self {
+            id: id_of(invite),
+            role: invite.role.into(),
+            created_by: (invite.made_by != OwnerId::ANONYMOUS).then_some(UserId(invite.made_by)),
+            created_at: Rfc3339(invite.created_at),
+            expires_at: Rfc3339(invite.expires_at),
+        }
+    }
+}
+
+/// What an invitation is called where its code is not known.
+pub(crate) fn id_of(invite: &Invite) -> String {
+    HEXLOWER.encode(&invite.secret_hash)
+}
+
+/// Reads the code of an invitation or its id, which is longer than any code.
+pub(crate) fn parse_ref(text: &str) -> InviteRef<'_> {
+    let id = HEXLOWER.decode(text.as_bytes()).ok();
+    let id = id.and_then(|bytes| bytes.try_into().ok());
+    id.map_or(InviteRef::Code(text), InviteRef::Hash)
+}
+
+/// List invitations
+///
+/// For administrators: those that can still be used.
+#[utoipa::path(
+    get,
+    path = "/api/v1/invites",
+    tag = "users",
+    operation_id = "listInvites",
+    responses((status = 200, description = "The invitations.", body = OpenInvitesBody), AdminReadProblems),
+)]
+pub(crate) async fn list(State(app): State<Arc<App>>, caller: Caller) -> Result<Response, Problem> {
+    let principal = caller.require_scope(&app, Scope::Admin).await?;
+    let users = Arc::clone(&app.accounts.users);
+    let listing = async move { users.invites().await };
+    let found = app.scans.read(principal.user, listing).await??;
+    let body = OpenInvitesBody {
+        invites: found.invites.iter().map(OpenInviteBody::from).collect(),
+        is_complete: found.is_complete,
+    };
+    Ok(Json(body).into_response())
 }
 
 /// Invite somebody
@@ -96,7 +171,7 @@ pub(crate) async fn create(
     path = "/api/v1/invites/{code}",
     tag = "users",
     operation_id = "revokeInvite",
-    params(("code" = String, Path, description = "The invitation's code.", pattern = "^[!-~]{1,64}$",
+    params(("code" = String, Path, description = "The invitation's code, or its id.", pattern = "^[!-~]{1,64}$",
         example = "Vb0rT8yZc5mN1pLq7sWd4fGh6jKx2eRu")),
     responses((status = 204, description = "The invitation is revoked."), EndProblems),
 )]
@@ -109,7 +184,9 @@ pub(crate) async fn revoke(
     let Path(code) = code.map_err(|_| Problem::new(ProblemCode::NotFound))?;
     let origin = caller.origin().by(principal.user);
     let users = Arc::clone(&app.accounts.users);
-    match run_to_completion(async move { users.revoke_invite(&code, origin).await }).await? {
+    match run_to_completion(async move { users.revoke_invite(parse_ref(&code), origin).await })
+        .await?
+    {
         true => Ok(StatusCode::NO_CONTENT.into_response()),
         false => Err(Problem::new(ProblemCode::NotFound)),
     }

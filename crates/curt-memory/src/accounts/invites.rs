@@ -1,7 +1,7 @@
 use std::collections::HashMap;
 
 use async_trait::async_trait;
-use curt_core::ports::{Invite, Invites};
+use curt_core::ports::{Invite, Invites, OpenInvites};
 use curt_core::{PortResult, UnixMillis};
 
 use super::MemoryAccounts;
@@ -45,5 +45,12 @@ impl Invites for MemoryAccounts {
     async fn invite(&self, secret_hash: &[u8; 32], now: UnixMillis) -> PortResult<Option<Invite>> {
         let invites = &locked(&self.tables).invites;
         Ok(invites.valid(secret_hash, now).cloned())
+    }
+
+    async fn invites(&self, now: UnixMillis, limit: usize) -> PortResult<OpenInvites> {
+        let invites = &locked(&self.tables).invites;
+        let all = invites.by_hash.values();
+        let open = all.filter(|invite| invite.expires_at > now);
+        Ok(OpenInvites::of(open.cloned().collect(), limit))
     }
 }

@@ -1,6 +1,6 @@
 use async_trait::async_trait;
 use curt_core::account::Role;
-use curt_core::ports::{Invite, Invites};
+use curt_core::ports::{Invite, Invites, OpenInvites};
 use curt_core::{PortResult, UnixMillis};
 use tokio_postgres::Row;
 
@@ -14,6 +14,8 @@ const TAKE: &str = "DELETE FROM invites WHERE secret_hash = $1 AND expires_at > 
      RETURNING secret_hash, role, made_by, created_at, expires_at";
 const FIND: &str = "SELECT secret_hash, role, made_by, created_at, expires_at FROM invites \
      WHERE secret_hash = $1 AND expires_at > $2";
+const LIST: &str = "SELECT secret_hash, role, made_by, created_at, expires_at FROM invites \
+     WHERE expires_at > $1 ORDER BY expires_at, secret_hash LIMIT $2";
 
 #[async_trait]
 impl Invites for PostgresAccounts {
@@ -48,6 +50,16 @@ impl Invites for PostgresAccounts {
         let values: [Value<'_>; 2] = [&&secret_hash[..], &now.0];
         let rows = engine.read_latest(OP, FIND, &values).await?;
         rows.first().map(|row| invite_of(OP, row)).transpose()
+    }
+
+    async fn invites(&self, now: UnixMillis, limit: usize) -> PortResult<OpenInvites> {
+        const OP: &str = "list invitations";
+        let rows_max = i64::try_from(limit.saturating_add(1)).unwrap_or(i64::MAX);
+        let engine = self.tables.engine().await?;
+        let values: [Value<'_>; 2] = [&now.0, &rows_max];
+        let rows = engine.read(OP, LIST, &values).await?;
+        let found = rows.iter().map(|row| invite_of(OP, row));
+        Ok(OpenInvites::of(found.collect::<PortResult<_>>()?, limit))
     }
 }
 

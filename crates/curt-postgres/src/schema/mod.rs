@@ -98,11 +98,18 @@ pub static SHARD_MAP: MigrationSet = MigrationSet {
 /// Users, and everything that belongs to one.
 pub static ACCOUNTS: MigrationSet = MigrationSet {
     name: "accounts",
-    steps: &[step(
-        1,
-        "first",
-        include_str!("../../migrations/accounts_0001_first.sql"),
-    )],
+    steps: &[
+        step(
+            1,
+            "first",
+            include_str!("../../migrations/accounts_0001_first.sql"),
+        ),
+        step(
+            2,
+            "invites",
+            include_str!("../../migrations/accounts_0002_invites.sql"),
+        ),
+    ],
 };
 
 /// What is counted about clicks, and the clicks.

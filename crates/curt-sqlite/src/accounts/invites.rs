@@ -1,10 +1,10 @@
 use async_trait::async_trait;
 use curt_core::account::Role;
-use curt_core::ports::{Invite, Invites};
+use curt_core::ports::{Invite, Invites, OpenInvites};
 use curt_core::{OwnerId, PortResult, UnixMillis};
-use rusqlite::{OptionalExtension, Row};
+use rusqlite::{Connection, OptionalExtension, Row};
 
-use super::SqliteAccounts;
+use super::{SqliteAccounts, rows_max};
 use crate::decode;
 
 #[async_trait]
@@ -62,6 +62,20 @@ impl Invites for SqliteAccounts {
                 .query_row((secret_hash, now.0), invite_of)
                 .optional()
         })
+    }
+
+    async fn invites(&self, now: UnixMillis, limit: usize) -> PortResult<OpenInvites> {
+        let read = move |connection: &Connection| {
+            connection
+                .prepare_cached(
+                    "SELECT secret_hash, role, made_by, created_at, expires_at FROM invites \
+                     WHERE expires_at > ?1 ORDER BY expires_at, secret_hash LIMIT ?2",
+                )?
+                .query_map((now.0, rows_max(limit.saturating_add(1))), invite_of)?
+                .collect::<rusqlite::Result<Vec<Invite>>>()
+        };
+        let found = self.db.readers.scan("list invitations", read).await?;
+        Ok(OpenInvites::of(found, limit))
     }
 }
 

@@ -1,9 +1,14 @@
 use async_trait::async_trait;
-use curt_core::ports::{Invite, Invites};
+use curt_core::ports::{Invite, Invites, OpenInvites};
 use curt_core::{PortResult, UnixMillis};
 
 use super::WideAccounts;
+use crate::AccountCopies;
 use crate::wide_column::{Decided, Mark, ReadMode, ScanPart, pause};
+
+/// Parts of the table that are read for a list. Rows are kept by hash, in no order that a list could follow, and a day or
+/// a little longer than they count; an index would cost every invitation a second write, for lists that are seldom read.
+const PARTS_LISTED_MAX: usize = 16;
 
 /// Invitations as an engine keeps them.
 #[async_trait]
@@ -77,6 +82,22 @@ impl Invites for WideAccounts {
         let row = self.deadlines.look_up(OP, row).await?;
         let row = row.filter(|row| !row.is_taken && row.invite.expires_at > now);
         Ok(row.map(|row| row.invite))
+    }
+
+    async fn invites(&self, now: UnixMillis, limit: usize) -> PortResult<OpenInvites> {
+        let mut found = Vec::new();
+        let mut after: Option<Box<str>> = None;
+        for _ in 0..PARTS_LISTED_MAX {
+            let (part, next) = self.all_invites(after.as_deref()).await?;
+            found.extend(part.into_iter().filter(|invite| invite.expires_at > now));
+            after = next;
+            if after.is_none() {
+                return Ok(OpenInvites::of(found, limit));
+            }
+        }
+        let mut list = OpenInvites::of(found, limit);
+        list.is_complete = false;
+        Ok(list)
     }
 }
 

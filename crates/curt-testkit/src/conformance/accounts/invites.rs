@@ -77,6 +77,30 @@ pub async fn an_expired_invitation_is_as_good_as_absent(accounts: Port) -> Resul
     same("just before", taken, Some(expiring))
 }
 
+pub async fn open_invitations_are_listed_by_their_end(accounts: Port) -> Result<()> {
+    let listed = |now, limit| accounts.invites(now, limit);
+    let none = listed(NOW, 10).await?;
+    ensure!(none.invites.is_empty() && none.is_complete, "{none:?}");
+    let ending = |hash, seconds| Invite {
+        expires_at: later(seconds),
+        ..invite(hash)
+    };
+    let [first, second, taken, last] = [(3, 5), (1, 7), (4, 8), (2, 9)].map(|(h, s)| ending(h, s));
+    for invite in [&last, &taken, &second, &first] {
+        add(&accounts, invite).await?;
+    }
+    accounts.take_invite(&taken.secret_hash, NOW).await?;
+    let all = listed(NOW, 3).await?;
+    let wanted = vec![first.clone(), second.clone(), last.clone()];
+    same("all", &all.invites, &wanted)?;
+    ensure!(all.is_complete, "nothing was left out");
+    let cut = listed(NOW, 2).await?;
+    same("cut", &cut.invites, &vec![first, second.clone()])?;
+    ensure!(!cut.is_complete, "one was left out");
+    let after_first = listed(later(5), 10).await?;
+    same("expired", &after_first.invites, &vec![second, last])
+}
+
 pub async fn one_racer_takes_the_invitation(accounts: Port) -> Result<()> {
     add(&accounts, &invite(1)).await?;
     let taken = race(RACERS, |_| {
