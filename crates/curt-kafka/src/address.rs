@@ -1,10 +1,12 @@
-use curt_adapter_kit::address::Address;
+use curt_adapter_kit::address::{Address, Host};
+use curt_adapter_kit::plain_text;
 use curt_core::{ErrorKind, PortError, PortResult};
 use rdkafka::ClientConfig;
 
-use super::BACKEND;
+use super::{BACKEND, HAS_TLS};
 
 const PORT: u16 = 9092;
+const PARAMETERS: [&str; 4] = ["group", "tls", "ca", "sasl"];
 const GROUP: &str = "curt-clicks";
 /// Kafka's own bound for the names of topics.
 const TOPIC_BYTES_MAX: usize = 249;
@@ -25,8 +27,7 @@ pub(super) struct Route {
 impl Route {
     pub(super) fn parse(text: &str) -> PortResult<Self> {
         let address = Address::parse(text).map_err(invalid)?;
-        let known = ["group", "tls", "sasl"];
-        address.refuse_unknown(&known).map_err(invalid)?;
+        address.refuse_unknown(&PARAMETERS).map_err(invalid)?;
         if address.scheme != "kafka" {
             return Err(invalid(format!("unknown scheme {:?}", address.scheme)));
         }
@@ -64,31 +65,77 @@ impl Route {
     }
 }
 
-/// The library does TLS and SCRAM with OpenSSL, and curt has one TLS stack, which is another.
 fn set_security(address: &Address, config: &mut ClientConfig) -> PortResult<()> {
-    match address.parameter("tls") {
-        None | Some("false") => {}
-        Some(_) => {
-            return Err(invalid(
-                "this build speaks to Kafka without TLS: name a proxy on this machine that does it (stunnel, HAProxy)",
-            ));
-        }
+    let has_tls = set_tls(address, config)?;
+    let has_account = set_account(address, config)?;
+    let goes_elsewhere = |host: &Host| !plain_text::is_this_machine(&host.name);
+    if !has_tls && address.hosts.iter().any(goes_elsewhere) {
+        let hosts = address.hosts.iter().map(|host| host.name.as_str());
+        plain_text::warn(BACKEND, &hosts.collect::<Vec<_>>().join(","));
     }
-    let protocol = match (&address.user, &address.password, address.parameter("sasl")) {
-        (None, None, None) => "PLAINTEXT",
-        (None, None, Some(_)) => return Err(invalid("sasl takes user:password before the hosts")),
-        (Some(user), Some(password), None | Some("plain")) => {
-            config
-                .set("sasl.mechanisms", "PLAIN")
-                .set("sasl.username", user)
-                .set("sasl.password", password);
-            "SASL_PLAINTEXT"
-        }
-        (Some(_), Some(_), Some(_)) => return Err(invalid("this build knows sasl=plain alone")),
-        _ => return Err(invalid("an account has a name and a password")),
+    let protocol = match (has_account, has_tls) {
+        (false, false) => "PLAINTEXT",
+        (false, true) => "SSL",
+        (true, false) => "SASL_PLAINTEXT",
+        (true, true) => "SASL_SSL",
     };
     config.set("security.protocol", protocol);
     Ok(())
+}
+
+/// Returns whether connections are encrypted. The library checks the certificate and the name in it.
+fn set_tls(address: &Address, config: &mut ClientConfig) -> PortResult<bool> {
+    let authority = address.parameter("ca");
+    match address.parameter("tls") {
+        None if authority.is_none() => return Ok(false),
+        Some("false") if authority.is_none() => return Ok(false),
+        None | Some("true") => require_openssl()?,
+        Some(_) => return Err(invalid("tls is true or false, and true with ca")),
+    }
+    if let Some(path) = authority {
+        // A wrong path must show at the start.
+        std::fs::read(path).map_err(|error| {
+            invalid("the authority's certificate that ca names cannot be read").with_source(error)
+        })?;
+        config.set("ssl.ca.location", path);
+    }
+    Ok(true)
+}
+
+/// Returns whether there is an account.
+fn set_account(address: &Address, config: &mut ClientConfig) -> PortResult<bool> {
+    let mechanism = address.parameter("sasl");
+    let (user, password) = match (&address.user, &address.password) {
+        (None, None) if mechanism.is_none() => return Ok(false),
+        (None, None) => return Err(invalid("sasl takes user:password before the hosts")),
+        (Some(user), Some(password)) => (user, password),
+        _ => return Err(invalid("an account has a name and a password")),
+    };
+    let mechanism = match mechanism {
+        None | Some("plain") => "PLAIN",
+        Some("scram-sha-256") => "SCRAM-SHA-256",
+        Some("scram-sha-512") => "SCRAM-SHA-512",
+        Some(_) => return Err(invalid("sasl is plain, scram-sha-256 or scram-sha-512")),
+    };
+    if mechanism != "PLAIN" {
+        require_openssl()?;
+    }
+    config
+        .set("sasl.mechanisms", mechanism)
+        .set("sasl.username", user)
+        .set("sasl.password", password);
+    Ok(true)
+}
+
+/// The library does TLS and SCRAM with OpenSSL. All else in curt has another TLS stack, which needs no system library.
+fn require_openssl() -> PortResult<()> {
+    match HAS_TLS {
+        true => Ok(()),
+        false => Err(invalid(
+            "this build has no TLS and no SCRAM for Kafka: build it with the cargo feature \"kafka-tls\", or name a proxy \
+             on this machine that does TLS (stunnel, HAProxy)",
+        )),
+    }
 }
 
 fn is_name(text: &str) -> bool {
@@ -122,6 +169,38 @@ mod tests {
     }
 
     #[test]
+    fn tls_and_scram_are_for_builds_that_have_them() {
+        let parse = |more: &str| Route::parse(&format!("kafka://me:pw@h/t?{more}"));
+        for (more, protocol, mechanism) in [
+            ("tls=true", "SASL_SSL", "PLAIN"),
+            ("tls=true&sasl=scram-sha-512", "SASL_SSL", "SCRAM-SHA-512"),
+            ("sasl=scram-sha-256", "SASL_PLAINTEXT", "SCRAM-SHA-256"),
+            ("ca=/dev/null", "SASL_SSL", "PLAIN"),
+        ] {
+            let read = parse(more).map(|route| {
+                let config = route.config();
+                let of = |name| config.get(name).unwrap_or_default().to_owned();
+                (of("security.protocol"), of("sasl.mechanisms"))
+            });
+            let expected = (protocol.to_owned(), mechanism.to_owned());
+            match read {
+                Ok(read) => assert_eq!((read, HAS_TLS), (expected, true), "{more}"),
+                Err(error) => {
+                    let said = error.to_string();
+                    assert_eq!(
+                        (said.contains("\"kafka-tls\""), HAS_TLS),
+                        (true, false),
+                        "{said}"
+                    );
+                }
+            }
+        }
+        let plain = parse("tls=false").unwrap();
+        let protocol = plain.config();
+        assert_eq!(protocol.get("security.protocol"), Some("SASL_PLAINTEXT"));
+    }
+
+    #[test]
     fn a_wrong_address_is_refused_without_showing_its_password() {
         for wrong in [
             "kafka://u:secret@h",
@@ -129,9 +208,10 @@ mod tests {
             "kafka://u:secret@h/a%20b",
             "kafka://u:secret@h/t?acks=1",
             "kafka://u:secret@h/t?sasl=kerberos",
-            "kafka://u:secret@h/t?tls=true",
-            "kafka://u:secret@h/t?sasl=scram-sha-256",
-            "kafka://u:secret@h/t?ca=/secret",
+            "kafka://u:secret@h/t?tls=yes",
+            "kafka://u:secret@h/t?ca=/no/secret",
+            "kafka://u:secret@h/t?tls=false&ca=/secret",
+            "kafka://h/t?sasl=scram-sha-256",
             "kafka://:secret@h/t",
             "kafka://h/t?sasl=plain",
         ] {

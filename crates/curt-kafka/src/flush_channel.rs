@@ -84,7 +84,7 @@ impl Ends {
         config
             .set("linger.ms", "0")
             .set("message.timeout.ms", "2000");
-        let client = config.create_with_context(Quiet);
+        let client = config.create_with_context(Quiet::default());
         let client = client.map_err(|error| failure::of(OP, error))?;
         let mut config = kafka.config();
         config
@@ -93,7 +93,7 @@ impl Ends {
             .set("enable.partition.eof", "true")
             .set("auto.offset.reset", "latest");
         let listener: BaseConsumer<Quiet> = config
-            .create_with_context(Quiet)
+            .create_with_context(Quiet::default())
             .map_err(|error| failure::of(OP, error))?;
         let mut list = TopicPartitionList::new();
         list.add_partition_offset(&kafka.route.flushes, 0, Offset::End)

@@ -1,9 +1,12 @@
 //! The click stream in Kafka: a sink for the forwarders of redirecting servers, a source for consumers, dead letters.
 //!
 //! # Addresses
-//! `kafka://user:password@h1:9092,h2/url-access-events?group=curt-clicks`. The port is 9092 where none is named. An account
-//! is told by SASL/PLAIN, and TLS is the business of a proxy. The topic, its dead letters (`….dead-letters`) and questions
-//! for flushes (`….flushes`) are made when they are absent.
+//! `kafka://user:password@h1:9092,h2/url-access-events?group=curt-clicks`. The port is 9092 where none is named. The topic,
+//! its dead letters (`….dead-letters`) and questions for flushes (`….flushes`) are made when they are absent.
+//!
+//! Parameters: `tls=true` encrypts, and checks certificate and name by the authorities of the system, or by those in
+//! `ca=FILE`, which alone means the same; `sasl` tells how an account is told: `plain` (the default), `scram-sha-256` or
+//! `scram-sha-512`. TLS and SCRAM are for builds with the feature `tls`.
 //!
 //! # Each record once
 //! Nothing is asked of Kafka but that a record that it acknowledged stays (`acks=all`) and that a partition has an order.
@@ -48,7 +51,7 @@ use std::time::Duration;
 use curt_adapter_kit::off_runtime;
 use curt_core::{PortResult, UnixMillis};
 use rdkafka::ClientConfig;
-use rdkafka::admin::AdminClient;
+use rdkafka::producer::ThreadedProducer;
 use tokio::sync::OnceCell;
 
 pub use dead_letters::KafkaDeadLetters;
@@ -61,6 +64,8 @@ pub use tail::KafkaTail;
 use address::Route;
 use context::Quiet;
 
+/// Whether this build has TLS and SCRAM.
+pub const HAS_TLS: bool = cfg!(feature = "tls");
 /// The adapter's name in errors.
 const BACKEND: &str = "kafka";
 /// For an answer to a question about topics or offsets.
@@ -93,12 +98,15 @@ impl Default for KafkaSettings {
     }
 }
 
+/// A client that sends nothing. It tells what the library says between calls, which one for topics does not.
+type Questions = Arc<ThreadedProducer<Quiet>>;
+
 /// A topic of clicks.
 pub struct Kafka {
     route: Route,
     settings: KafkaSettings,
     /// For questions that must not wait behind those for records. Made with the first one.
-    questions: OnceLock<Arc<AdminClient<Quiet>>>,
+    questions: OnceLock<Questions>,
     /// How many partitions the topic has, once that is known.
     partitions: OnceCell<u32>,
 }
@@ -144,8 +152,12 @@ impl Kafka {
 
     /// Whether a broker answers, with a question that changes nothing.
     pub async fn ping(self: &Arc<Self>) -> PortResult<()> {
+        const PING: &str = "answer a ping";
         let kafka = Arc::clone(self);
-        off_runtime(BACKEND, "answer a ping", move || topics::ping(&kafka)).await
+        off_runtime(BACKEND, PING, move || {
+            topics::ping(PING, &kafka.questions()?)
+        })
+        .await
     }
 
     /// What every client has in common.
@@ -159,11 +171,11 @@ impl Kafka {
         config
     }
 
-    fn questions(&self) -> PortResult<Arc<AdminClient<Quiet>>> {
+    fn questions(&self) -> PortResult<Questions> {
         if let Some(client) = self.questions.get() {
             return Ok(Arc::clone(client));
         }
-        let client = self.config().create_with_context(Quiet);
+        let client = self.config().create_with_context(Quiet::default());
         let client = client.map_err(|error| failure::of("connect", error))?;
         Ok(Arc::clone(self.questions.get_or_init(|| Arc::new(client))))
     }

@@ -9,6 +9,7 @@ use curt_core::{ErrorKind, PortError, PortResult, names};
 use rdkafka::consumer::{BaseConsumer, Consumer};
 use rdkafka::error::KafkaError;
 use rdkafka::message::{BorrowedMessage, Headers, Message};
+use rdkafka::producer::Producer as _;
 use rdkafka::{Offset, TopicPartitionList};
 use tokio::sync::Notify;
 use tokio::time::{Instant, timeout_at};
@@ -71,7 +72,7 @@ impl Reader {
             .set("queued.max.messages.kbytes", "8192")
             .set("queued.min.messages", "20000");
         let mut consumer: BaseConsumer<Quiet> = config
-            .create_with_context(Quiet)
+            .create_with_context(Quiet::default())
             .map_err(|error| failure::of(OP, error))?;
         let arrived = Arc::<Notify>::default();
         let told = Arc::clone(&arrived);
@@ -235,11 +236,11 @@ impl Reader {
         let (kafka, partition) = (Arc::clone(&self.kafka), self.partition);
         off_runtime(BACKEND, OP, move || {
             let questions = kafka.questions()?;
-            let bounds =
-                questions
-                    .inner()
-                    .fetch_watermarks(&kafka.route.topic, partition, ANSWER_MAX);
-            let (begin, end) = bounds.map_err(|error| failure::of(OP, error))?;
+            let client = questions.client();
+            let bounds = client.fetch_watermarks(&kafka.route.topic, partition, ANSWER_MAX);
+            let (begin, end) =
+                bounds.map_err(|error| client.context().explain(failure::of(OP, error)))?;
+            client.context().note_answer();
             Ok((
                 u64::try_from(begin).unwrap_or(0),
                 u64::try_from(end).unwrap_or(0),

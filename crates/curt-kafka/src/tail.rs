@@ -30,7 +30,7 @@ impl KafkaTail {
             .set("enable.auto.commit", "false")
             .set("fetch.wait.max.ms", "100");
         let consumer: BaseConsumer<Quiet> = config
-            .create_with_context(Quiet)
+            .create_with_context(Quiet::default())
             .map_err(|error| failure::of(OP, error))?;
         let mut list = TopicPartitionList::new();
         let start = since.map_or(Offset::End, |since| Offset::Offset(since.0.max(0)));

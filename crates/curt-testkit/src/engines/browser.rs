@@ -59,7 +59,7 @@ impl Look {
     };
 
     #[must_use]
-    pub fn dark(self) -> Self {
+    pub const fn dark(self) -> Self {
         Self {
             is_dark: true,
             ..self

@@ -19,6 +19,7 @@ mod account;
 pub mod browser;
 mod cache;
 pub mod cassandra;
+mod certificates;
 mod command;
 pub mod dynamodb;
 mod engine;

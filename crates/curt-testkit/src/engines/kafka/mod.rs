@@ -12,6 +12,7 @@ use std::sync::Arc;
 use anyhow::{Context, Result, ensure};
 use rustix::process::Signal;
 
+use super::certificates::Certificates;
 use super::command::output;
 use super::engine::Recipe;
 use super::home::Home;
@@ -45,6 +46,12 @@ pub fn shared() -> Result<Arc<Cluster>> {
     SHARED.get(|| Cluster::start(1))
 }
 
+/// The same for the one of [`Cluster::start_secured`].
+pub fn shared_secured() -> Result<Arc<Secured>> {
+    static SHARED: Shared<Secured> = Shared::new();
+    SHARED.get(Cluster::start_secured)
+}
+
 /// A few brokers, counted from 0. Topics are made when they are first used, with three partitions, and live on up to
 /// three brokers.
 #[derive(Debug)]
@@ -64,13 +71,40 @@ impl Cluster {
             let brokers = ports.into_iter().zip(&all);
             let mut cluster = Self {
                 brokers: brokers
-                    .map(|(ports, settings)| Broker::launch(ports, settings, count))
+                    .map(|(ports, settings)| Broker::launch(Home::new()?, ports, settings, count))
                     .collect::<Result<_>>()?,
             };
             for broker in &mut cluster.brokers {
                 broker.engine.wait_until_it_serves()?;
             }
             Ok(cluster)
+        })
+    }
+
+    /// Starts one broker that answers over TLS, too, to clients with an account.
+    pub fn start_secured() -> Result<Secured> {
+        on_free_ports(|| {
+            let home = Home::new()?;
+            let certificates = Certificates::make(home.path())?;
+            let others = home.path().join("others");
+            fs::create_dir(&others)?;
+            let other = Certificates::make(&others)?;
+            let keystore = home.path().join("keystore.pem");
+            let parts = [&certificates.key, &certificates.own].map(fs::read_to_string);
+            let parts: Vec<String> = parts.into_iter().collect::<Result<_, _>>()?;
+            fs::write(&keystore, parts.concat())?;
+            let ports = Ports::free()?;
+            let settings = [
+                settings::of_broker(0, std::slice::from_ref(&ports)),
+                settings::secured(&ports, &keystore),
+            ];
+            let mut broker = Broker::launch(home, ports, &settings.concat(), 1)?;
+            broker.engine.wait_until_it_serves()?;
+            Ok(Secured {
+                authority: certificates.authority,
+                other_authority: other.authority,
+                broker,
+            })
         })
     }
 
@@ -111,6 +145,35 @@ impl Cluster {
     }
 }
 
+/// A broker that clients reach over TLS, with an account.
+#[derive(Debug)]
+pub struct Secured {
+    broker: Broker,
+    authority: PathBuf,
+    other_authority: PathBuf,
+}
+
+impl Secured {
+    /// `curt:only-for-tests@127.0.0.1:1`.
+    #[must_use]
+    pub fn account_and_address(&self) -> String {
+        let address = self.broker.ports.secured.address();
+        format!("{}:{}@{address}", settings::USER, settings::PASSWORD)
+    }
+
+    /// The certificate of the authority that the broker's own is signed with.
+    #[must_use]
+    pub fn authority(&self) -> &Path {
+        &self.authority
+    }
+
+    /// The certificate of one that has signed others.
+    #[must_use]
+    pub fn other_authority(&self) -> &Path {
+        &self.other_authority
+    }
+}
+
 #[derive(Debug)]
 struct Broker {
     engine: Engine,
@@ -119,10 +182,9 @@ struct Broker {
 
 impl Broker {
     /// Starts it and does not wait: it serves only when most of the others are there too.
-    fn launch(ports: Ports, settings: &str, count: usize) -> Result<Self> {
+    fn launch(home: Home, ports: Ports, settings: &str, count: usize) -> Result<Self> {
         let java = KAFKA.program("java")?;
         let jars = cache::jars(&KAFKA, "kafka")?;
-        let home = Home::new()?;
         let file = home.path().join("server.properties");
         let data = home.path().join("data");
         fs::write(&file, format!("{settings}log.dirs={}\n", data.display()))?;
@@ -156,6 +218,9 @@ fn format_data(java: &Path, jars: &str, file: &PathBuf, count: usize) -> Result<
     command.arg(file);
     if count == 1 {
         command.arg("--standalone");
+        for account in settings::scram_accounts() {
+            command.args(["--add-scram", &account]);
+        }
     }
     output(&mut command).map(drop)
 }

@@ -1,11 +1,13 @@
+use std::collections::HashMap;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use anyhow::{Context, Result, ensure};
+use anyhow::{Context, Result, bail, ensure};
 use rustix::process::{Pid, Signal, kill_process};
+use tokio::runtime::Runtime;
 
 use super::programs::Programs;
 use crate::engines::command::output;
@@ -34,6 +36,8 @@ pub struct Server {
     programs: Programs,
     /// Databases that no test needs any more. They go with the next one that is made, which saves a process.
     left: Mutex<Vec<String>>,
+    /// Kinds of databases that are copied for each test, and the names of the originals.
+    originals: Mutex<HashMap<&'static str, String>>,
 }
 
 impl Server {
@@ -99,6 +103,7 @@ impl Server {
             port,
             programs,
             left: Mutex::default(),
+            originals: Mutex::default(),
         })
     }
 
@@ -182,20 +187,74 @@ impl Server {
 
     /// Makes an empty database that no other test has. It is gone some time after the last of its handles.
     pub fn database(self: &Arc<Self>, name: &str) -> Result<Database> {
-        let name = unique(name);
-        let mut statements: Vec<String> =
-            self.lock().drain(..).map(|left| drop_of(&left)).collect();
-        // The other way to make one, the only one before PostgreSQL 15, writes every page of it to the log.
-        statements.push(format!("create database {name} strategy = file_copy"));
-        self.run_each("postgres", &statements)
-            .or_else(|_| self.sql(&format!("create database {name}")))?;
-        let server = Arc::clone(self);
-        Ok(Database(Arc::new(OwnDatabase { server, name })))
+        let [database] = self.make_databases(name, "template1")?;
+        Ok(database)
     }
 
-    fn lock(&self) -> MutexGuard<'_, Vec<String>> {
-        self.left.lock().unwrap_or_else(PoisonError::into_inner)
+    /// Makes copies of a database that `prepare` was given the address of and made ready, once per kind: quicker than to
+    /// make each of them ready. They are gone some time after the last of their handles.
+    pub fn copies<const N: usize, F: Future<Output = Result<()>>>(
+        self: &Arc<Self>,
+        kind: &'static str,
+        prepare: impl FnOnce(String) -> F + Send,
+    ) -> Result<[Database; N]> {
+        let original = self.original(kind, prepare)?;
+        self.make_databases(kind, &original)
     }
+
+    fn original<F: Future<Output = Result<()>>>(
+        self: &Arc<Self>,
+        kind: &'static str,
+        prepare: impl FnOnce(String) -> F + Send,
+    ) -> Result<String> {
+        let mut originals = lock(&self.originals);
+        if let Some(name) = originals.get(kind) {
+            return Ok(name.clone());
+        }
+        let name = unique(kind);
+        self.sql(&format!("create database {name}"))?;
+        let url = self.url(&name);
+        // On a thread of its own: tests have a runtime, in which nothing may wait.
+        let prepare = || Runtime::new()?.block_on(prepare(url));
+        let prepared = thread::scope(|scope| scope.spawn(prepare).join());
+        prepared.unwrap_or_else(|_| bail!("preparing {kind} panicked"))?;
+        // A database that is connected to cannot be copied.
+        let close = format!("alter database {name} allow_connections false");
+        let end = format!(
+            "select pg_terminate_backend(pid, 60000) from pg_stat_activity where datname = '{name}'"
+        );
+        self.run_each("postgres", &[close, end])?;
+        originals.insert(kind, name.clone());
+        Ok(name)
+    }
+
+    fn make_databases<const N: usize>(
+        self: &Arc<Self>,
+        name: &str,
+        template: &str,
+    ) -> Result<[Database; N]> {
+        let names = [(); N].map(|()| unique(name));
+        let mut statements: Vec<String> = lock(&self.left)
+            .drain(..)
+            .map(|left| drop_of(&left))
+            .collect();
+        // The other way to make one, the only one before PostgreSQL 15, writes every page of it to the log.
+        let quick =
+            |name| format!("create database {name} template {template} strategy = file_copy");
+        statements.extend(names.iter().map(quick));
+        self.run_each("postgres", &statements).or_else(|_| {
+            let usual = |name| format!("create database {name} template {template}");
+            self.run_each("postgres", &names.iter().map(usual).collect::<Vec<_>>())
+        })?;
+        Ok(names.map(|name| {
+            let server = Arc::clone(self);
+            Database(Arc::new(OwnDatabase { server, name }))
+        }))
+    }
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 /// Whoever still has a connection to it is a task that its test has left behind.
@@ -217,7 +276,7 @@ struct OwnDatabase {
 
 impl Drop for OwnDatabase {
     fn drop(&mut self) {
-        self.server.lock().push(std::mem::take(&mut self.name));
+        lock(&self.server.left).push(std::mem::take(&mut self.name));
     }
 }
 

@@ -1,6 +1,5 @@
 //! Redis: one server, plain or with TLS and accounts; or a primary with replicas and Sentinels.
 
-mod certificates;
 mod sentinels;
 mod server;
 

@@ -6,7 +6,7 @@ use anyhow::Result;
 use rustix::process::Signal;
 
 use super::REDIS;
-use super::certificates::Certificates;
+use crate::engines::certificates::Certificates;
 use crate::engines::command::output;
 use crate::engines::engine::{Recipe, controls_engine};
 use crate::engines::home::Home;

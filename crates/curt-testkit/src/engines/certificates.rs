@@ -4,8 +4,8 @@ use std::process::Command;
 
 use anyhow::Result;
 
-use crate::engines::Missing;
-use crate::engines::command::output;
+use super::Missing;
+use super::command::output;
 
 const OPENSSL: Missing = Missing {
     engine: "openssl",
