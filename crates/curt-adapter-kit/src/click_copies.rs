@@ -6,14 +6,14 @@ use std::sync::Arc;
 use async_trait::async_trait;
 use curt_core::click_block::NewBlock;
 use curt_core::ports::{
-    COPY_PARTITION, ClickItem, ClickRun, ClickStore, CopyPlace, ImportReport, Replacement, Salt,
-    StreamId, StreamPartition, Transfer, TransferPart, Transferred as _,
+    COPY_PARTITION, ClickItem, ClickRun, CopyPlace, ImportReport, Replacement, Salt, StreamId,
+    StreamPartition, Transfer, TransferPart, Transferred as _,
 };
 use curt_core::{Day, ErrorKind, PortError, PortResult, UnixMillis};
 
-use crate::EncodedWindow;
 use crate::click_blocks::{BlockEntry, BlockPlace, BlockRange, ClickBlocks};
 use crate::rollup_runs::{NewChunk, NewRun, RollupRuns, first_key_of};
+use crate::{ClickTables, EncodedWindow};
 
 const OP_EXPORT: &str = "export clicks";
 const OP_IMPORT: &str = "import clicks";
@@ -26,7 +26,7 @@ const EVER: BlockRange = BlockRange {
 
 /// What an engine offers for copies beside its ports, and beside runs and blocks.
 #[async_trait]
-pub trait ClickCopies: ClickStore + RollupRuns + ClickBlocks {
+pub trait ClickCopies: ClickTables {
     /// The first run behind this one by day and id.
     async fn next_run(&self, after: Option<(Day, i64)>) -> PortResult<Option<StoredRun>>;
 
@@ -35,7 +35,7 @@ pub trait ClickCopies: ClickStore + RollupRuns + ClickBlocks {
 
     async fn all_salts(&self) -> PortResult<Vec<(Day, Salt)>>;
 
-    /// As [`ClickStore::apply`].
+    /// As [`ClickTables::apply`].
     async fn apply_encoded(&self, window: EncodedWindow) -> PortResult<bool>;
 }
 

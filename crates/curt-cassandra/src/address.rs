@@ -1,6 +1,7 @@
 use std::fmt;
 
-use curt_adapter_kit::address::Address;
+use curt_adapter_kit::address::{Address, Host};
+use curt_adapter_kit::plain_text;
 use curt_core::{ErrorKind, PortError, PortResult};
 
 use crate::failure::BACKEND;
@@ -25,7 +26,7 @@ impl Route {
     pub(crate) fn parse(text: &str) -> PortResult<Self> {
         let address = Address::parse(text).map_err(invalid)?;
         address
-            .refuse_unknown(&["namespace", "datacenter"])
+            .refuse_unknown(&["namespace", "datacenter", "sslmode", "sslrootcert"])
             .map_err(invalid)?;
         if address.scheme != "cassandra" {
             return Err(invalid(format!("unknown scheme {:?}", address.scheme)));
@@ -35,6 +36,7 @@ impl Route {
             (Some(user), Some(password)) => Some((user.clone(), password.clone())),
             _ => return Err(invalid("an account has a name and a password")),
         };
+        check_encryption(&address)?;
         let [keyspace] = &address.path[..] else {
             return Err(invalid("it names one keyspace: cassandra://h1,h2/keyspace"));
         };
@@ -77,6 +79,31 @@ impl fmt::Debug for Route {
     }
 }
 
+/// Refuses what would be sent in clear text against the operator's will. The driver does TLS with OpenSSL or with rustls
+/// over aws-lc, and curt has one TLS stack, which is neither. A proxy on this machine would not do: the driver asks a
+/// node for the others, and connects to all.
+fn check_encryption(address: &Address) -> PortResult<()> {
+    let is_plain = match (
+        address.parameter("sslmode"),
+        address.parameter("sslrootcert"),
+    ) {
+        (Some("disable"), _) => true,
+        (None, None) => false,
+        _ => {
+            return Err(invalid(
+                "this build speaks to Cassandra without TLS: use sslmode=disable over a network that encrypts (WireGuard)",
+            ));
+        }
+    };
+    let goes_elsewhere = |host: &Host| !plain_text::is_this_machine(&host.name);
+    if !is_plain && address.password.is_some() && address.hosts.iter().any(goes_elsewhere) {
+        return Err(invalid(
+            "the password would cross the network in clear text: allow it with sslmode=disable, where the network encrypts",
+        ));
+    }
+    Ok(())
+}
+
 /// Lower case alone: Cassandra folds names that are not quoted.
 fn is_keyspace(name: &str) -> bool {
     let is_symbol = |byte: u8| matches!(byte, b'a'..=b'z' | b'0'..=b'9' | b'_');
@@ -95,7 +122,8 @@ mod tests {
 
     #[test]
     fn every_part_is_read() {
-        let text = "cassandra://me:p%2Fw@a,b:7,[::1]/curt?namespace=blue&datacenter=eu";
+        let text =
+            "cassandra://me:p%2Fw@a,b:7,[::1]/curt?namespace=blue&datacenter=eu&sslmode=disable";
         let route = Route::parse(text).unwrap();
         assert_eq!(route.hosts, ["a:9042", "b:7", "[::1]:9042"]);
         assert_eq!(route.account, Some(("me".to_owned(), "p/w".to_owned())));
@@ -103,6 +131,24 @@ mod tests {
         assert_eq!(route.datacenter.as_deref(), Some("eu"));
         let plain = Route::parse("cassandra://a/curt").unwrap();
         assert_eq!((&*plain.namespace, plain.datacenter), ("", None));
+    }
+
+    #[test]
+    fn what_should_be_encrypted_is_refused_and_a_password_in_clear_text_is_asked_for() {
+        for (address, is_taken) in [
+            ("cassandra://u:secret@127.0.0.1,localhost/k", true),
+            ("cassandra://u:secret@127.0.0.1,c2/k", false),
+            ("cassandra://u:secret@c1,c2/k?sslmode=disable", true),
+            ("cassandra://c1,c2/k", true),
+            ("cassandra://c1/k?sslmode=require", false),
+            ("cassandra://127.0.0.1/k?sslrootcert=ca.pem", false),
+        ] {
+            let route = Route::parse(address);
+            assert_eq!(route.is_ok(), is_taken, "{address}: {route:?}");
+            if let Err(error) = route {
+                assert!(error.to_string().contains("sslmode=disable"), "{error}");
+            }
+        }
     }
 
     #[test]

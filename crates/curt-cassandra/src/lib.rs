@@ -4,7 +4,8 @@
 //! `cassandra://user:password@h1,h2:9043/keyspace?namespace=blue&datacenter=eu1`. The port is 9042 where none is named;
 //! other nodes are found through those that are named, and are reached on the same port as the first that answers.
 //! Several installations may share a keyspace, each in a namespace of its own. Nodes of the data centre are asked first.
-//! Keyspace and tables are made with the first call, or by `curt migrate`.
+//! Keyspace and tables are made with the first call, or by `curt migrate`. Connections are not encrypted: a password goes to
+//! other machines only with `&sslmode=disable`.
 //!
 //! # Consistency
 //! What must not happen twice is a lightweight transaction: `IF NOT EXISTS` for a key, a condition on the revision for
@@ -42,7 +43,7 @@ use std::sync::Arc;
 use curt_adapter_kit::wide_column::accounts::WideAccounts;
 use curt_adapter_kit::wide_column::clicks::WideClicks;
 use curt_adapter_kit::wide_column::links::WideLinks;
-use curt_adapter_kit::{AccountTransfer, ClickTransfer};
+use curt_adapter_kit::{AccountTransfer, ClickTransfer, TableClicks};
 use curt_core::PortResult;
 use curt_core::ports::{
     AccountItem, Accounts, ClickDatabase, ClickItem, Cursor, LinkDatabase, LinkTransfer, MapNotes,
@@ -146,7 +147,7 @@ impl Cassandra {
 
     #[must_use]
     pub fn clicks(&self) -> Arc<dyn ClickDatabase> {
-        Arc::new(self.wide_clicks())
+        Arc::new(TableClicks::new(self.wide_clicks()))
     }
 
     /// All that is kept of them, to be copied to another database or from one; `copy` tells copies of different

@@ -16,5 +16,6 @@ pub mod classify;
 pub mod consume;
 pub mod erase;
 pub mod forward;
+mod own_thread;
 pub mod record;
 pub mod report;

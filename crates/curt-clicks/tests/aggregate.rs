@@ -8,18 +8,22 @@ use std::time::Duration;
 use curt_clicks::aggregate::{Aggregate, AggregateSettings, Aggregated, SaltWanted};
 use curt_clicks::classify::{AddressList, ReferenceData};
 use curt_clicks::record::{ClickRecord, Method, Outcome, UtmText};
-use curt_core::click_block::{Block, NewBlock};
-use curt_core::ports::{StreamId, StreamPartition};
+use curt_core::click_block::{Block, ClickPlace, NewBlock};
+use curt_core::ports::{self, CounterWindow, StreamId, StreamPartition};
 use curt_core::varint::Damaged;
 use curt_core::{
     Attribution, Click, ClickClass, ClickOutcome, ClickSubject, Day, Dimension, DomainId, LinkId,
-    LinkRef, OwnerId, PackedTags, Sketch, UnixMillis,
+    LinkRef, OwnerId, PackedTags, Sketch, SubjectDay, UnixMillis,
 };
 use mmdb_writer::{Value, Writer};
 use proptest::prelude::*;
 use proptest::sample::select;
 
 const NOW: UnixMillis = UnixMillis(1_800_000_000_000);
+const PARTITION: StreamPartition = StreamPartition {
+    stream: StreamId(7),
+    number: 1,
+};
 const HOUR: Duration = Duration::from_secs(3_600);
 const FIREFOX: &[u8] = b"Mozilla/5.0 (X11; Linux x86_64; rv:140.0) Gecko/20100101 Firefox/140.0";
 
@@ -83,11 +87,7 @@ fn aggregated(clicks: &[ClickRecord<'_>]) -> Aggregated {
 }
 
 fn take(aggregate: &mut Aggregate) -> Aggregated {
-    let partition = StreamPartition {
-        stream: StreamId(7),
-        number: 1,
-    };
-    aggregate.take(partition, 40)
+    aggregate.take(PARTITION, 40)
 }
 
 /// The single clicks of a window.
@@ -117,8 +117,12 @@ struct Counted {
 }
 
 impl Counted {
-    fn with(mut self, aggregated: &Aggregated) -> Self {
-        for day in aggregated.days.iter().filter(|day| is_own(&day.subject)) {
+    fn with(self, aggregated: &Aggregated) -> Self {
+        self.with_days(aggregated.days.iter().filter(|day| is_own(&day.subject)))
+    }
+
+    fn with_days<'a>(mut self, days: impl IntoIterator<Item = &'a SubjectDay>) -> Self {
+        for day in days {
             for sum in &day.rollups {
                 assert_eq!(Day::of(sum.hour), day.day);
                 let value = (
@@ -606,4 +610,68 @@ proptest! {
         let classes = whole.rollups.iter().filter(|((_, _, dimension, _), _)| *dimension == Dimension::Class);
         prop_assert_eq!(classes.map(|(_, count)| count).sum::<u64>(), clicks.len() as u64);
     }
+
+    /// What a fast store adds up and keeps is the window.
+    #[test]
+    fn counters_give_back_what_was_added(
+        clicks in prop::collection::vec(any_click(), 0..300),
+        additions in prop::collection::vec(1_usize..60, 1..10),
+    ) {
+        let settings = AggregateSettings { keeps_addresses: true, ..AggregateSettings::default() };
+        let mut aggregate = new_aggregate(settings);
+        let (mut counts, mut pieces) = (BTreeMap::new(), Vec::new());
+        let (mut rest, mut additions) = (&*clicks, additions.into_iter().cycle());
+        while !rest.is_empty() {
+            let (now, later) = rest.split_at(additions.next().unwrap_or(1).min(rest.len()));
+            now.iter().for_each(|click| add(&mut aggregate, click));
+            let part = aggregate.take(PARTITION, 7);
+            for counted in part.counts() {
+                *counts.entry(counted.name).or_default() += counted.count;
+            }
+            pieces.push(part.piece());
+            rest = later;
+        }
+        let counted = |(name, count)| ports::Counted { name, count };
+        let window = CounterWindow {
+            from: 7,
+            to: 7 + clicks.len() as u64,
+            counts: counts.into_iter().map(counted).collect(),
+            pieces,
+        };
+        let back = Aggregated::from_counters(PARTITION, &window).unwrap();
+        clicks.iter().for_each(|click| add(&mut aggregate, click));
+        let whole = aggregate.take(PARTITION, 7);
+        let of = |days: &[SubjectDay]| Counted::default().with_days(days);
+        prop_assert_eq!(of(&back.days), of(&whole.days));
+        prop_assert_eq!((back.clicks, clicks_of(&back)), (whole.clicks, clicks_of(&whole)));
+        let places = |aggregated: &Aggregated| -> Vec<ClickPlace> {
+            let blocks = aggregated.blocks.iter();
+            blocks.flat_map(|block| Block::read(&block.bytes).unwrap().places()).collect()
+        };
+        prop_assert_eq!(places(&back), places(&whole));
+    }
+}
+
+#[test]
+fn a_window_of_another_version_is_not_read() {
+    let part = aggregated(&[click("a")]);
+    let window = CounterWindow {
+        counts: part.counts(),
+        pieces: vec![part.piece()],
+        ..CounterWindow::default()
+    };
+    let read = |window: &CounterWindow| Aggregated::from_counters(PARTITION, window);
+    assert_eq!(read(&window).unwrap().clicks, 1);
+    let mut newer = window.clone();
+    newer.pieces[0][0] += 1;
+    assert_eq!(read(&newer), Err(Damaged));
+    for kept in 0..window.pieces[0].len() {
+        let mut cut = window.clone();
+        cut.pieces[0].truncate(kept);
+        // What ends between two blocks is whole.
+        assert!(kept > 2 || read(&cut).is_err(), "{kept} bytes");
+    }
+    let mut foreign = window.clone();
+    foreign.counts[0].name = (*b"\x01\x09\x00").into();
+    assert_eq!(read(&foreign), Err(Damaged));
 }

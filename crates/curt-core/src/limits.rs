@@ -89,6 +89,8 @@ pub const SESSIONS_PER_USER_MAX: usize = 50;
 pub const PERMISSIONS_PER_LINK_MAX: usize = 1_000;
 /// Most users, audit entries or permissions on one page.
 pub const PAGE_ACCOUNTS_MAX: usize = 200;
+/// Most invitations in a list: those that end first.
+pub const INVITES_LISTED_MAX: usize = 100;
 
 /// Values of one dimension that are counted apart for one subject on one day; the others share the value "other".
 pub const VALUES_PER_DAY_MAX: usize = 1_000;

@@ -42,7 +42,7 @@ use std::sync::Arc;
 use curt_adapter_kit::wide_column::accounts::WideAccounts;
 use curt_adapter_kit::wide_column::clicks::WideClicks;
 use curt_adapter_kit::wide_column::links::WideLinks;
-use curt_adapter_kit::{AccountTransfer, ClickTransfer};
+use curt_adapter_kit::{AccountTransfer, ClickTransfer, TableClicks};
 use curt_core::PortResult;
 use curt_core::ports::{
     AccountItem, Accounts, ClickDatabase, ClickItem, Cursor, LinkDatabase, LinkTransfer, MapNotes,
@@ -131,7 +131,7 @@ impl DynamoDb {
 
     #[must_use]
     pub fn clicks(&self) -> Arc<dyn ClickDatabase> {
-        Arc::new(self.wide_clicks())
+        Arc::new(TableClicks::new(self.wide_clicks()))
     }
 
     /// All that is kept of them, to be copied to another database or from one; `copy` tells copies of different

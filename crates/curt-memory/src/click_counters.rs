@@ -1,23 +1,23 @@
 use std::collections::BTreeMap;
-use std::mem;
 use std::sync::Mutex;
 
 use async_trait::async_trait;
 use curt_core::PortResult;
-use curt_core::ports::{ClickCounters, Counted, CounterWindow};
+use curt_core::ports::{ClickCounters, Counted, CounterAddition, CounterWindow, StreamPartition};
 
 use super::locked;
 
 #[derive(Debug, Default)]
 pub struct MemoryClickCounters {
-    partitions: Mutex<BTreeMap<u32, Partition>>,
+    windows: Mutex<BTreeMap<StreamPartition, Window>>,
 }
 
 #[derive(Debug, Default)]
-struct Partition {
-    offset: u64,
-    counts: BTreeMap<Box<str>, u64>,
-    windows: BTreeMap<Box<str>, CounterWindow>,
+struct Window {
+    from: u64,
+    to: u64,
+    counts: BTreeMap<Box<[u8]>, u64>,
+    pieces: Vec<Vec<u8>>,
 }
 
 impl MemoryClickCounters {
@@ -25,54 +25,75 @@ impl MemoryClickCounters {
     pub fn new() -> Self {
         Self::default()
     }
+
+    /// Forgets everything, as a store that is emptied does.
+    pub fn clear(&self) {
+        locked(&self.windows).clear();
+    }
+}
+
+impl Window {
+    fn bytes(&self) -> usize {
+        let names = self.counts.keys().map(|name| name.len() + size_of::<u64>());
+        names.sum::<usize>() + self.pieces.iter().map(Vec::len).sum::<usize>()
+    }
 }
 
 #[async_trait]
 impl ClickCounters for MemoryClickCounters {
-    async fn offset(&self, partition: u32) -> PortResult<u64> {
-        let partitions = locked(&self.partitions);
-        Ok(partitions.get(&partition).map_or(0, |known| known.offset))
-    }
-
     async fn add(
         &self,
-        partition: u32,
-        seen: u64,
-        next: u64,
-        counts: &[Counted],
-    ) -> PortResult<bool> {
-        let mut partitions = locked(&self.partitions);
-        let partition = partitions.entry(partition).or_default();
-        if partition.offset != seen {
-            return Ok(false);
+        partition: StreamPartition,
+        addition: CounterAddition,
+    ) -> PortResult<Option<u64>> {
+        let (from, seen) = (addition.from, addition.seen);
+        let mut windows = locked(&self.windows);
+        if !windows.contains_key(&partition) && from != seen {
+            return Ok(None);
         }
-        partition.offset = next;
-        for Counted { name, count } in counts {
-            let sum = partition.counts.entry(name.clone()).or_default();
-            *sum = sum.saturating_add(*count);
+        let window = windows.entry(partition).or_insert_with(|| Window {
+            from,
+            to: seen,
+            ..Window::default()
+        });
+        if (window.from, window.to) != (from, seen) {
+            return Ok(None);
         }
-        Ok(true)
+        window.to = addition.next;
+        for Counted { name, count } in addition.counts {
+            let sum = window.counts.entry(name).or_default();
+            *sum = sum.saturating_add(count);
+        }
+        if !addition.piece.is_empty() {
+            window.pieces.push(addition.piece);
+        }
+        Ok(Some(window.bytes() as u64))
     }
 
-    async fn take_window(&self, partition: u32, window: &str) -> PortResult<CounterWindow> {
-        let mut partitions = locked(&self.partitions);
-        let partition = partitions.entry(partition).or_default();
-        if let Some(taken) = partition.windows.get(window) {
-            return Ok(taken.clone());
-        }
-        let counts = mem::take(&mut partition.counts);
-        let counted = |(name, count)| Counted { name, count };
-        let taken = CounterWindow {
-            offset: partition.offset,
-            counts: counts.into_iter().map(counted).collect(),
-        };
-        partition.windows.insert(window.into(), taken.clone());
-        Ok(taken)
+    async fn window(&self, partition: StreamPartition) -> PortResult<Option<CounterWindow>> {
+        let windows = locked(&self.windows);
+        Ok(windows.get(&partition).map(|window| CounterWindow {
+            from: window.from,
+            to: window.to,
+            counts: window
+                .counts
+                .iter()
+                .map(|(name, count)| Counted {
+                    name: name.clone(),
+                    count: *count,
+                })
+                .collect(),
+            pieces: window.pieces.clone(),
+        }))
     }
 
-    async fn forget(&self, partition: u32, window: &str) -> PortResult<()> {
-        if let Some(partition) = locked(&self.partitions).get_mut(&partition) {
-            partition.windows.remove(window);
+    async fn forget(&self, partition: StreamPartition, from: u64) -> PortResult<()> {
+        let mut windows = locked(&self.windows);
+        if windows
+            .get(&partition)
+            .is_some_and(|known| known.from == from)
+        {
+            windows.remove(&partition);
         }
         Ok(())
     }

@@ -38,7 +38,7 @@ mod tls;
 
 use std::sync::Arc;
 
-use curt_adapter_kit::{AccountTransfer, ClickTransfer};
+use curt_adapter_kit::{AccountTransfer, ClickTransfer, TableClicks};
 use curt_core::ports::{
     AccountItem, Accounts, ClickDatabase, ClickItem, Cursor, Invalidations, KeyLedger, LedgerForm,
     LinkDatabase, LinkShards, LinkTransfer, SeededDatabase, ShardMaps, StreamId, Transfer,
@@ -150,7 +150,8 @@ impl Postgres {
 
     #[must_use]
     pub fn clicks(&self) -> Arc<dyn ClickDatabase> {
-        Arc::new(clicks::PostgresClicks::new(self.engine.in_background()))
+        let tables = clicks::PostgresClicks::new(self.engine.in_background());
+        Arc::new(TableClicks::new(tables))
     }
 
     /// All that is kept of them, to be copied to another database or from one; `copy` tells copies of different

@@ -1,5 +1,5 @@
-//! Redis behind six ports: pools of keys on lists, leases, heartbeats, quotas, a cache of links, and invalidations of
-//! cached links.
+//! Redis behind seven ports: pools of keys on lists, leases, heartbeats, quotas, a cache of links, invalidations of
+//! cached links, and windows of clicks.
 //!
 //! # Addresses
 //! | address | means |
@@ -25,7 +25,7 @@
 //! Replicas lag. A new primary may bring keys back that were popped, forget keys and batches that were pushed, and
 //! forget leases that are held: all of them hints, and only the insert of a link decides. For fewer of these surprises
 //! set `min-replicas-to-write 1` and `min-replicas-max-lag 10` on the servers. Of a quota, what was taken within the lag
-//! may be taken again.
+//! may be taken again. A window of clicks falls back with its offset, and the consumer reads the stream again.
 
 #![forbid(unsafe_code)]
 #![cfg_attr(not(test), warn(clippy::disallowed_methods))]
@@ -33,6 +33,7 @@
 #![cfg_attr(not(test), warn(clippy::cast_possible_wrap, clippy::cast_sign_loss))]
 
 mod address;
+mod click_counters;
 mod connect;
 mod failure;
 mod heartbeats;
@@ -46,7 +47,9 @@ mod sentinel;
 use std::sync::Arc;
 use std::time::Duration;
 
-use curt_core::ports::{Heartbeats, Invalidations, KeyPool, Leases, LinkCache, Quotas};
+use curt_core::ports::{
+    ClickCounters, Heartbeats, Invalidations, KeyPool, Leases, LinkCache, Quotas,
+};
 use curt_core::{Clock, PortResult};
 use redis::aio::MultiplexedConnection;
 use redis::{Cmd, FromRedisValue, ScriptInvocation};
@@ -127,6 +130,12 @@ impl Redis {
     #[must_use]
     pub fn invalidations(self: &Arc<Self>) -> Arc<dyn Invalidations> {
         Arc::new(invalidations::RedisInvalidations::new(Arc::clone(self)))
+    }
+
+    /// Windows of clicks, which expire.
+    #[must_use]
+    pub fn click_counters(self: &Arc<Self>) -> Arc<dyn ClickCounters> {
+        Arc::new(click_counters::RedisClickCounters::new(Arc::clone(self)))
     }
 
     /// Quotas that every process with this address counts together, by the server's clock.

@@ -61,7 +61,7 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::JoinHandle;
 
-use curt_adapter_kit::{AccountTransfer, ClickTransfer, LockFile, refuse_cursor_form};
+use curt_adapter_kit::{AccountTransfer, ClickTransfer, LockFile, TableClicks, refuse_cursor_form};
 use curt_core::ports::{
     AccountItem, Accounts, ClickDatabase, ClickItem, Cursor, KeyLedger, LedgerForm, LinkShards,
     LinkTransfer, SeededDatabase, ShardMaps, StreamId, Transfer,
@@ -216,7 +216,8 @@ impl Sqlite {
     /// Of a file that [`open_clicks`](Self::open_clicks) opened.
     #[must_use]
     pub fn clicks(self: &Arc<Self>) -> Arc<dyn ClickDatabase> {
-        Arc::new(clicks::SqliteClicks::new(Arc::clone(self)))
+        let tables = clicks::SqliteClicks::new(Arc::clone(self));
+        Arc::new(TableClicks::new(tables))
     }
 
     /// All that is kept of them, to be copied to another database or from one; `copy` tells copies of different

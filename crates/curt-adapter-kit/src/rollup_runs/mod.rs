@@ -19,7 +19,7 @@ use curt_core::{Day, PortResult};
 pub use chunk::first_key_of;
 pub use erase::erase;
 pub use merge::merge_small;
-pub use read::{read_series, read_top, read_tops, read_visitors};
+pub use read::{read_overview, read_series, read_top, read_visitors};
 pub use write::encode;
 
 /// What a run may take, so that one is merged or removed in one transaction: a busy day has several such runs.

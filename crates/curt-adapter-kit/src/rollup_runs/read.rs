@@ -1,6 +1,6 @@
 //! Reports on a subject, from every run of the days that they are about.
 
-use curt_core::ports::{HourRange, Top};
+use curt_core::ports::{ClickOverview, HourRange, Top};
 use curt_core::{ClickSubject, Day, Dimension, ErrorKind, PortError, PortResult, Rollup};
 
 use super::chunk::EntryReader;
@@ -40,26 +40,52 @@ pub async fn read_top(
     Ok(ranking.finish(limit))
 }
 
-/// As [`read_top`], of several dimensions, from one reading of the runs.
-pub async fn read_tops(
+/// An overview that grows day by day.
+struct OverviewReader {
+    range: HourRange,
+    series: Series,
+    visitors: Vec<(Day, u64)>,
+    rankings: Vec<Ranking>,
+}
+
+impl OverviewReader {
+    fn add(&mut self, day: Day, stored: DayBytes<'_>) -> Result<(), Damaged> {
+        self.series.add(day, stored.counts)?;
+        let days = self.range.days();
+        if days.is_some_and(|(from, before)| (from..before).contains(&day)) {
+            add_visitors(&mut self.visitors, day, stored)?;
+        }
+        let mut rankings = self.rankings.iter_mut();
+        rankings.try_for_each(|ranking| ranking.add(day, stored.counts))
+    }
+}
+
+/// From one reading of the runs.
+pub async fn read_overview(
     runs: &dyn RollupRuns,
     subject: &ClickSubject,
     dimensions: &[(Dimension, usize)],
     range: HourRange,
-) -> PortResult<Vec<Top>> {
-    const OP: &str = "rank clicks by several dimensions";
+) -> PortResult<ClickOverview> {
+    const OP: &str = "read an overview of clicks";
     let new = |(dimension, _): &(Dimension, usize)| Ranking::new(*dimension, range);
-    let rankings: Vec<Ranking> = dimensions.iter().map(new).collect();
-    let add = |rankings: &mut Vec<Ranking>, day, stored: DayBytes<'_>| {
-        let mut rankings = rankings.iter_mut();
-        rankings.try_for_each(|ranking| ranking.add(day, stored.counts))
+    let reader = OverviewReader {
+        range,
+        series: Series::new(Dimension::Class, range),
+        visitors: Vec::new(),
+        rankings: dimensions.iter().map(new).collect(),
     };
-    let rankings = for_each_day(runs, OP, subject, days_of(range), rankings, add).await?;
+    let add = OverviewReader::add;
+    let read = for_each_day(runs, OP, subject, days_of(range), reader, add).await?;
     let limits = dimensions.iter().map(|(_, limit)| *limit);
-    let finished = rankings.into_iter().zip(limits);
-    Ok(finished
-        .map(|(ranking, limit)| ranking.finish(limit))
-        .collect())
+    let finished = read.rankings.into_iter().zip(limits);
+    Ok(ClickOverview {
+        series: read.series.finish(),
+        visitors: read.visitors,
+        tops: finished
+            .map(|(ranking, limit)| ranking.finish(limit))
+            .collect(),
+    })
 }
 
 pub async fn read_visitors(
@@ -70,11 +96,16 @@ pub async fn read_visitors(
 ) -> PortResult<Vec<(Day, u64)>> {
     const OP: &str = "count visitors";
     let days = (from < before).then(|| (from, before.minus(1)));
-    let add = |counted: &mut Vec<(Day, u64)>, day, stored: DayBytes<'_>| {
-        counted.extend(estimate(stored.visitors)?.map(|count| (day, count)));
-        Ok(())
-    };
-    for_each_day(runs, OP, subject, days, Vec::new(), add).await
+    for_each_day(runs, OP, subject, days, Vec::new(), add_visitors).await
+}
+
+fn add_visitors(
+    counted: &mut Vec<(Day, u64)>,
+    day: Day,
+    stored: DayBytes<'_>,
+) -> Result<(), Damaged> {
+    counted.extend(estimate(stored.visitors)?.map(|count| (day, count)));
+    Ok(())
 }
 
 /// The days that a range touches, both included.

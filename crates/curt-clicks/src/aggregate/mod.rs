@@ -8,6 +8,7 @@
 //! gives its rollups away with [`Aggregate::take`]. Those of any parts of a stream add up to those of the whole.
 
 mod click_rows;
+mod counter_code;
 mod fact_numbers;
 mod groups;
 mod rollups;

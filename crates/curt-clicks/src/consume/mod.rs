@@ -9,6 +9,9 @@
 //! there is no step after which a crash would lose a click or count one twice: whoever comes next asks the store for
 //! the offset and polls from there. Two consumers of one partition are caught by the store, which refuses the second.
 //!
+//! Where there are [`ClickCounters`], the window is in them, with the offset that it goes up to, and the aggregate has what
+//! was read since the last addition. The store's offset decides about it: a window that does not begin there is dropped.
+//!
 //! One task per partition, all of them on one thread beside those that serve requests; a failure of a port is waited
 //! out, and nothing is dropped meanwhile.
 
@@ -26,7 +29,7 @@ use std::collections::HashMap;
 use std::sync::Arc;
 use std::time::Duration;
 
-use curt_core::ports::{ClickSource, ClickStore, DeadLetters};
+use curt_core::ports::{ClickCounters, ClickSource, ClickStore, DeadLetters};
 use curt_core::{Clock, PortError, names};
 use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
@@ -52,6 +55,8 @@ pub struct ConsumerSettings {
     pub window_bytes_max: u64,
     /// The same for records that were read and not written: the stream keeps them until then.
     pub read_bytes_max: u64,
+    /// How often what was read is added to the counters, where there are any: a process that dies has so much read again.
+    pub counters_every: Duration,
     /// Records of one poll.
     pub poll_max: usize,
     /// Of how much of a core the thread of the consumers makes use, from above 0 to 1.
@@ -79,6 +84,7 @@ impl Default for ConsumerSettings {
             window: Duration::from_secs(120),
             window_bytes_max: 16 << 20,
             read_bytes_max: 32 << 20,
+            counters_every: Duration::from_secs(1),
             poll_max: 4_000,
             cpu_share: 1.0,
             has_remote_store: false,
@@ -99,6 +105,8 @@ pub struct ConsumerPorts {
     pub source: Arc<dyn ClickSource>,
     pub dead_letters: Arc<dyn DeadLetters>,
     pub store: Arc<dyn ClickStore>,
+    /// Where windows are kept until they are written; `None`: in the memory of the consumers.
+    pub counters: Option<Arc<dyn ClickCounters>>,
     pub clock: Arc<dyn Clock>,
     pub reference: CurrentReference,
 }

@@ -5,16 +5,18 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use async_trait::async_trait;
-use curt_core::ports::{ClickDamage, ClickStore, ClickWindow, Erasure, Salt, StreamPartition};
-use curt_core::{
-    Day, ErrorKind, LinkId, PortError, PortResult, UnixMillis, names, spawn_low_priority,
+use curt_core::ports::{
+    ClickCounters, ClickDamage, ClickStore, ClickWindow, CounterAddition, CounterWindow, Erasure,
+    Salt, StreamPartition,
 };
+use curt_core::{Day, ErrorKind, LinkId, PortError, PortResult, UnixMillis};
 use rustix::time::{ClockId, clock_gettime};
 use tokio::runtime::Handle;
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
 use super::Pipeline;
+use crate::own_thread::run_on_own_thread;
 
 impl Pipeline {
     /// Does what [`run`](Self::run) does on a thread of its own, with a lower priority than what serves requests and as much
@@ -22,10 +24,10 @@ impl Pipeline {
     pub async fn run_on_own_thread(self: Arc<Self>, stop: CancellationToken) {
         let mut ports = self.ports.clone();
         if self.settings.has_remote_store {
-            ports.store = Arc::new(CalledStore {
-                store: ports.store,
-                runtime: Handle::current(),
-            });
+            ports.store = Called::new(ports.store);
+        }
+        if let Some(counters) = ports.counters.take() {
+            ports.counters = Some(Called::new(counters));
         }
         let pipeline = Arc::new(Self {
             ports,
@@ -35,29 +37,7 @@ impl Pipeline {
             flush_requests: self.flush_requests.clone(),
             cpu_share: Some(CpuShare::new(self.settings.cpu_share)),
         });
-        let (ended, end) = tokio::sync::oneshot::channel();
-        let started = spawn_low_priority("curt-clicks", move || {
-            let runtime = tokio::runtime::Builder::new_current_thread()
-                .thread_name("curt-clicks")
-                .enable_all()
-                .build();
-            let ran = runtime.map(|runtime| runtime.block_on(pipeline.run(stop)));
-            // The other end waits for it.
-            let _waiting = ended.send(ran);
-        });
-        let failure = match started {
-            Ok(()) => match end.await {
-                Ok(Ok(())) => return,
-                Ok(Err(error)) => error.to_string(),
-                Err(_) => "it panicked".to_owned(),
-            },
-            Err(error) => error.to_string(),
-        };
-        tracing::error!(
-            event = names::event::TASK_FAILED,
-            error = failure,
-            "click consumers ended early"
-        );
+        run_on_own_thread("curt-clicks", move || pipeline.run(stop)).await;
     }
 }
 
@@ -113,44 +93,60 @@ fn thread_time() -> Duration {
     Duration::try_from(time).unwrap_or_default()
 }
 
-/// A store that is called on another runtime: its connections serve reports too, and must not depend on a thread that
+/// A port that is called on another runtime: its connections serve others too, and must not depend on a thread that
 /// rests.
-struct CalledStore {
-    store: Arc<dyn ClickStore>,
+struct Called<P: ?Sized> {
+    port: Arc<P>,
     runtime: Handle,
 }
 
-impl CalledStore {
-    async fn call<T, F>(&self, call: impl FnOnce(Arc<dyn ClickStore>) -> F) -> PortResult<T>
+impl<P: ?Sized> Called<P> {
+    /// On the runtime of the caller.
+    fn new(port: Arc<P>) -> Arc<Self> {
+        Arc::new(Self {
+            port,
+            runtime: Handle::current(),
+        })
+    }
+
+    async fn call<T, F>(&self, call: impl FnOnce(Arc<P>) -> F) -> PortResult<T>
     where
         T: Send + 'static,
         F: Future<Output = PortResult<T>> + Send + 'static,
     {
-        let called = self.runtime.spawn(call(Arc::clone(&self.store)));
+        let called = self.runtime.spawn(call(Arc::clone(&self.port)));
         called.await.unwrap_or_else(|error| {
             let detail = format!("a call ended early: {error}");
             Err(PortError::new(
                 ErrorKind::Bug,
                 "clicks",
-                "call the store",
+                "call a port",
                 detail,
             ))
         })
     }
 }
 
-macro_rules! called_store {
-    ($(fn $name:ident($($argument:ident: $type:ty),*) -> $answer:ty;)*) => {
+macro_rules! called {
+    (dyn $port:ident: $(fn $name:ident($($argument:ident: $type:ty),*) -> $answer:ty;)*) => {
         #[async_trait]
-        impl ClickStore for CalledStore {
+        impl $port for Called<dyn $port> {
             $(async fn $name(&self, $($argument: $type),*) -> PortResult<$answer> {
-                self.call(|store| async move { store.$name($($argument),*).await }).await
+                self.call(|port| async move { port.$name($($argument),*).await }).await
             })*
         }
     };
 }
 
-called_store! {
+called! {
+    dyn ClickCounters:
+    fn add(partition: StreamPartition, addition: CounterAddition) -> Option<u64>;
+    fn window(partition: StreamPartition) -> Option<CounterWindow>;
+    fn forget(partition: StreamPartition, from: u64) -> ();
+}
+
+called! {
+    dyn ClickStore:
     fn offset(partition: StreamPartition) -> u64;
     fn apply(flush: ClickWindow) -> bool;
     fn salt(day: Day, fresh: Salt) -> Salt;

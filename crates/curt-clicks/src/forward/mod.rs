@@ -10,14 +10,13 @@
 mod metrics;
 mod state;
 
-use std::future::Future;
 use std::sync::Arc;
 use std::time::Duration;
 
 use curt_core::ports::{
     ClickSink, ClickSource, DeadLetters, ProducerId, SequencedRecord, StreamId, StreamRecord,
 };
-use curt_core::{Clock, PortResult, names, spawn_low_priority};
+use curt_core::{Clock, PortResult, names};
 use tokio::task::JoinSet;
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
@@ -25,6 +24,7 @@ use tokio_util::sync::CancellationToken;
 pub use metrics::ForwardMetrics;
 pub use state::ForwardState;
 
+use crate::own_thread::run_on_own_thread;
 use crate::record::{IpForm, RecordId, decode, encode_json};
 
 /// Partitions of a spool are told apart by the last bits of a producer's number.
@@ -102,13 +102,7 @@ impl Forwarder {
     /// Forwards the clicks of every partition until `stop`, and then what is still in the spool, on a thread of lower
     /// priority than those that serve requests.
     pub async fn run_on_own_thread(self: Arc<Self>, stop: CancellationToken) {
-        if let Err(failure) = on_own_thread(move || self.run(stop)).await {
-            tracing::error!(
-                event = names::event::TASK_FAILED,
-                failure,
-                "forwarder ended early"
-            );
-        }
+        run_on_own_thread("curt-forward", move || self.run(stop)).await;
     }
 
     async fn run(self: Arc<Self>, stop: CancellationToken) {
@@ -253,28 +247,6 @@ impl Forwarder {
 fn producer_id(spool: StreamId, partition: u32) -> ProducerId {
     let number = u64::from(partition) & ((1 << PARTITION_BITS) - 1);
     ProducerId(spool.0 >> PARTITION_BITS << PARTITION_BITS | number)
-}
-
-async fn on_own_thread<F: Future<Output = ()>>(
-    work: impl FnOnce() -> F + Send + 'static,
-) -> Result<(), String> {
-    let (ended, end) = tokio::sync::oneshot::channel();
-    let started = spawn_low_priority("curt-forward", move || {
-        let runtime = tokio::runtime::Builder::new_current_thread()
-            .thread_name("curt-forward")
-            .enable_all()
-            .build();
-        let ran = runtime.map(|runtime| runtime.block_on(work()));
-        // The other end waits for it.
-        let _waiting = ended.send(ran);
-    });
-    match started {
-        Ok(()) => match end.await {
-            Ok(ran) => ran.map_err(|error| error.to_string()),
-            Err(_) => Err("it panicked".to_owned()),
-        },
-        Err(error) => Err(error.to_string()),
-    }
 }
 
 #[cfg(test)]

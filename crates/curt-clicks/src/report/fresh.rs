@@ -4,7 +4,9 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use async_trait::async_trait;
-use curt_core::ports::{ClickPage, ClickQuery, ClickRanking, ClickReports, HourRange, Top};
+use curt_core::ports::{
+    ClickOverview, ClickPage, ClickQuery, ClickRanking, ClickReports, HourRange, Top,
+};
 use curt_core::{ClickSubject, Day, Dimension, PortResult, Rollup, UnixMillis};
 
 use crate::consume::{CountingState, FlushRequests, RemoteFreshness};
@@ -46,14 +48,14 @@ impl ClickReports for FreshReports {
         self.store.top(subject, dimension, range, limit).await
     }
 
-    async fn tops(
+    async fn overview(
         &self,
         subject: &ClickSubject,
         dimensions: &[(Dimension, usize)],
         range: HourRange,
-    ) -> PortResult<Vec<Top>> {
+    ) -> PortResult<ClickOverview> {
         self.requests.flush().await;
-        self.store.tops(subject, dimensions, range).await
+        self.store.overview(subject, dimensions, range).await
     }
 
     async fn visitors(

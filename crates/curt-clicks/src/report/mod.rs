@@ -15,7 +15,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use curt_core::ports::{ClickPage, ClickQuery, ClickReports, HourRange, Top};
-use curt_core::{ClickSubject, Day, Dimension, PortError, PortResult, UnixMillis};
+use curt_core::{ClickSubject, Dimension, PortError, PortResult, UnixMillis};
 
 pub use calendar::{ReportPeriod, Zone};
 pub use fresh::{FreshReports, ReportLag};
@@ -106,35 +106,35 @@ impl Reports {
         zone: &Zone,
         bucket: ReportPeriod,
     ) -> Result<Summary, ReportError> {
-        let calendar = Calendar::new(range, zone, bucket)?;
-        let mut points = calendar.points();
-        let rollups = self
-            .store
-            .series(subject, Dimension::Class, range.counted());
-        series::count(&mut points, &rollups.await?);
-        let visitors = self.visitors(subject, range.counted()).await?;
-        if bucket != ReportPeriod::Hour {
-            series::place_visitors(&mut points, &visitors);
-        }
-        Ok(Summary {
-            totals: Counts::sum(points.iter().map(|point| point.counts)),
-            visitors: visitors.iter().map(|(_, count)| count).sum(),
-            points,
-        })
+        let (summary, _) = self
+            .summary_and_tops(subject, range, zone, bucket, &[])
+            .await?;
+        Ok(summary)
     }
 
-    async fn visitors(
+    /// As [`summary`](Self::summary), and the most frequent values of several dimensions, each with its limit, in order.
+    pub async fn summary_and_tops(
         &self,
         subject: &ClickSubject,
-        hours: HourRange,
-    ) -> PortResult<Vec<(Day, u64)>> {
-        if hours.from >= hours.before {
-            return Ok(Vec::new());
+        range: &Range,
+        zone: &Zone,
+        bucket: ReportPeriod,
+        dimensions: &[(Dimension, usize)],
+    ) -> Result<(Summary, Vec<Top>), ReportError> {
+        let calendar = Calendar::new(range, zone, bucket)?;
+        let mut points = calendar.points();
+        let reading = self.store.overview(subject, dimensions, range.counted());
+        let overview = reading.await?;
+        series::count(&mut points, &overview.series);
+        if bucket != ReportPeriod::Hour {
+            series::place_visitors(&mut points, &overview.visitors);
         }
-        let last = Day::of(hours.before.minus(Duration::from_millis(1)));
-        self.store
-            .visitors(subject, Day::of(hours.from), last.next())
-            .await
+        let summary = Summary {
+            totals: Counts::sum(points.iter().map(|point| point.counts)),
+            visitors: overview.visitors.iter().map(|(_, count)| count).sum(),
+            points,
+        };
+        Ok((summary, overview.tops))
     }
 
     /// The most frequent values of a dimension, as of `now`.
@@ -152,17 +152,6 @@ impl Reports {
             Some(kept) => now.minus(kept),
         };
         Ok(ranking.rank_clicks(&*self.store, kept_from).await?)
-    }
-
-    /// The most frequent values of several dimensions, each with its limit, in order.
-    pub async fn tops(
-        &self,
-        subject: &ClickSubject,
-        dimensions: &[(Dimension, usize)],
-        range: &Range,
-    ) -> PortResult<Vec<Top>> {
-        let tops = self.store.tops(subject, dimensions, range.counted());
-        tops.await
     }
 
     /// How many clicks of each class.

@@ -1,3 +1,5 @@
+use std::time::Duration;
+
 use async_trait::async_trait;
 
 use crate::click::{Click, ClickClass, ClickSubject, Day, Dimension, Rollup};
@@ -26,19 +28,26 @@ pub trait ClickReports: Send + Sync {
         limit: usize,
     ) -> PortResult<Top>;
 
-    /// As [`top`](Self::top), of several dimensions, each with its limit, in order: for what shows them together, which
-    /// reads what it is about once.
-    async fn tops(
+    /// What a page about the subject shows together: an engine may read what it is about once. Each dimension has its
+    /// limit.
+    async fn overview(
         &self,
         subject: &ClickSubject,
         dimensions: &[(Dimension, usize)],
         range: HourRange,
-    ) -> PortResult<Vec<Top>> {
-        let mut tops = Vec::with_capacity(dimensions.len());
-        for (dimension, limit) in dimensions {
-            tops.push(self.top(subject, *dimension, range, *limit).await?);
+    ) -> PortResult<ClickOverview> {
+        let mut overview = ClickOverview {
+            series: self.series(subject, Dimension::Class, range).await?,
+            ..ClickOverview::default()
+        };
+        if let Some((from, before)) = range.days() {
+            overview.visitors = self.visitors(subject, from, before).await?;
         }
-        Ok(tops)
+        for (dimension, limit) in dimensions {
+            let top = self.top(subject, *dimension, range, *limit).await?;
+            overview.tops.push(top);
+        }
+        Ok(overview)
     }
 
     /// About how many different humans came on each day of `[from, before)`; days without any are left out. The salt of
@@ -78,6 +87,25 @@ impl HourRange {
     pub fn contains(self, hour: UnixMillis) -> bool {
         self.from.hour() <= hour && hour < self.before.hour()
     }
+
+    /// The days that have one of its hours: from the first to the one before the second; `None`: there are none.
+    #[must_use]
+    pub fn days(self) -> Option<(Day, Day)> {
+        let end = self.before.hour();
+        let last = Day::of(end.minus(Duration::from_millis(1)));
+        (self.from.hour() < end).then(|| (Day::of(self.from), last.next()))
+    }
+}
+
+/// What is known of a subject over a range.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct ClickOverview {
+    /// As [`ClickReports::series`] by class.
+    pub series: Vec<Rollup>,
+    /// As [`ClickReports::visitors`] on [`HourRange::days`].
+    pub visitors: Vec<(Day, u64)>,
+    /// As [`ClickReports::top`] by each of the dimensions, in order.
+    pub tops: Vec<Top>,
 }
 
 #[derive(Clone, Debug, Default, PartialEq, Eq)]

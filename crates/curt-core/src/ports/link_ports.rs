@@ -21,8 +21,10 @@ pub struct LinkPorts {
     pub idempotency: Arc<dyn Idempotency>,
     /// `None`: the `claim` strategy cannot be used.
     pub seeded: Option<Arc<dyn SeededLinks>>,
-    /// `None`: there are no regions.
+    /// `None`: all links are written at one node.
     pub homes: Option<Arc<dyn LinkHomes>>,
+    /// The index of each node, where there are several: what the purge works on at once. Empty: `index` is that of the one.
+    pub nodes: Vec<Arc<dyn LinkIndex>>,
 }
 
 impl<T: SeededDatabase + 'static> From<Arc<T>> for LinkPorts {
@@ -40,6 +42,7 @@ impl From<Arc<dyn SeededDatabase>> for LinkPorts {
             idempotency: database.clone(),
             seeded: Some(database),
             homes: None,
+            nodes: Vec::new(),
         }
     }
 }

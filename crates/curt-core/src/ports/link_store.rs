@@ -28,6 +28,17 @@ pub trait LinkStore: Send + Sync {
         token: Option<RequestToken>,
     ) -> PortResult<Vec<Inserted>>;
 
+    /// As [`insert_if_absent`](Self::insert_if_absent), with an outcome for each link where only some could be inserted:
+    /// over several databases, one that is away costs its own links. A failure of the whole call is one of every link.
+    async fn insert_each(
+        &self,
+        links: Vec<Link>,
+        token: Option<RequestToken>,
+    ) -> PortResult<Vec<PortResult<Inserted>>> {
+        let inserted = self.insert_if_absent(links, token).await?;
+        Ok(inserted.into_iter().map(Ok).collect())
+    }
+
     /// The record under `id` in any state, tombstones included. Absent: `None`.
     async fn get(&self, id: &LinkId) -> PortResult<Option<Link>>;
 
@@ -174,5 +185,11 @@ impl Inserted {
     #[must_use]
     pub fn is_created(&self) -> bool {
         matches!(self, Self::Created(_))
+    }
+
+    /// Whether the link is the request's own, made by this call or before.
+    #[must_use]
+    pub fn is_made(&self) -> bool {
+        matches!(self, Self::Created(_) | Self::CreatedBefore(_))
     }
 }

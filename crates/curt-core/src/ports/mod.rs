@@ -23,7 +23,7 @@
 //! | [`ClickSource`] | an ordered, partitioned log of click records | consume |
 //! | [`DeadLetters`] | records that cannot be read | consume |
 //! | [`FlushChannel`] | questions of reports to the consumers of all processes | consume |
-//! | [`ClickCounters`] | counts in a fast store, tied to stream offsets | consume |
+//! | [`ClickCounters`] | windows of clicks in a fast store, tied to stream offsets | consume |
 //! | [`ClickStore`] | durable rollups and clicks, written once per window | consume |
 //! | [`ClickReports`] | what is read from them | report |
 //! | [`Accounts`] | users and what belongs to them: API keys, sessions, permissions, the audit log | api |

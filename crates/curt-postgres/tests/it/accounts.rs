@@ -6,12 +6,14 @@ use std::time::Duration;
 
 use curt_core::OwnerId;
 use curt_core::ports::{Accounts, KeysToRevoke};
-use curt_postgres::{Postgres, PostgresSettings};
+use curt_postgres::{ACCOUNTS, Postgres, PostgresSettings};
 use curt_testkit::conformance::transfer::stores::AccountCopyPorts;
 use curt_testkit::engines::postgres::shared;
 use curt_testkit::need;
 use curt_testkit::sample::{NOW, api_key, audit_entry, later, user};
 use tokio::task::JoinSet;
+
+use crate::prepared::prepared;
 
 fn open(url: &str) -> Arc<dyn Accounts> {
     open_database(url).accounts()
@@ -27,13 +29,12 @@ fn open_database(url: &str) -> Postgres {
 }
 
 curt_testkit::accounts_tests!({
-    let database = need!(shared()).database("accounts").unwrap();
+    let [database] = prepared(&need!(shared()), &ACCOUNTS);
     let accounts = open(&database.url());
     (database, accounts)
 });
 curt_testkit::account_transfer_tests!({
-    let server = need!(shared());
-    let databases = [0; 2].map(|_| server.database("accounts").unwrap());
+    let databases = prepared::<2>(&need!(shared()), &ACCOUNTS);
     let [from, to] = databases
         .each_ref()
         .map(|database| open_database(&database.url()));

@@ -9,4 +9,5 @@ mod clicks;
 mod invalidations;
 mod ledger;
 mod links;
+mod prepared;
 mod timing;

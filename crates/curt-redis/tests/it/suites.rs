@@ -1,10 +1,11 @@
 //! The Redis adapter against the suites of its ports: plain, over TLS with an account, and through Sentinels.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use curt_core::ErrorKind;
 use curt_core::clock::ManualClock;
-use curt_core::ports::KeyPool;
+use curt_core::ports::{Counted, CounterAddition, KeyPool, StreamId, StreamPartition};
 use curt_redis::{Redis, RedisSettings};
 use curt_testkit::conformance::caches::link_cache::TimedCache;
 use curt_testkit::conformance::heartbeats::Lookers;
@@ -17,8 +18,15 @@ use curt_testkit::engines::unique;
 use curt_testkit::need;
 use curt_testkit::sample::{NOW, batch, keys};
 
+/// The machine may be busy, and shaking hands over TLS takes its time then.
+const TIMEOUT: Duration = Duration::from_secs(20);
+
 fn open(address: &str) -> Arc<Redis> {
-    Redis::open(address, RedisSettings::default()).unwrap()
+    let settings = RedisSettings {
+        connect_timeout: TIMEOUT,
+        command_timeout: TIMEOUT,
+    };
+    Redis::open(address, settings).unwrap()
 }
 
 /// The address with a prefix that nobody else uses, after the parameters that it has.
@@ -89,6 +97,17 @@ curt_testkit::link_cache_tests!({
     (server, TimedCache { cache, clock: None })
 });
 
+/// Windows of clicks under a prefix of their own.
+macro_rules! fresh_counters {
+    ($server:expr, $url:expr) => {{
+        let server = need!($server);
+        let counters = open(&apart(&$url(&server))).click_counters();
+        (server, counters)
+    }};
+}
+
+curt_testkit::click_counter_tests!(fresh_counters!(shared(), |server: &Server| server.url()));
+
 mod over_tls_with_an_account {
     use super::*;
     curt_testkit::key_pool_tests!(fresh_pool!(shared_secured(), secured_url));
@@ -102,6 +121,7 @@ mod through_sentinels {
     curt_testkit::leases_tests!(fresh_holders!(shared_sentinels(), Sentinels::url));
     curt_testkit::quotas_tests!(fresh_quotas!(shared_sentinels(), Sentinels::url));
     curt_testkit::invalidation_tests!(fresh_channel!(shared_sentinels(), Sentinels::url));
+    curt_testkit::click_counter_tests!(fresh_counters!(shared_sentinels(), Sentinels::url));
 }
 
 fn secured_url(server: &Server) -> String {
@@ -172,6 +192,40 @@ async fn names_in_the_database_are_documented_and_markers_run_out() {
     let left = run(&["PTTL", "available_keys:{3}:batch:f00d.3.1"]);
     let left: i64 = left.parse().unwrap();
     assert!((1..=24 * 3_600 * 1_000).contains(&left), "{left}");
+}
+
+/// A window is one value, so that it cannot be lost in part, and goes by itself when nobody asks for it.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_window_of_clicks_is_one_value_that_runs_out() {
+    let server = need!(Server::start());
+    let counters = open(&server.url()).click_counters();
+    let partition = StreamPartition {
+        stream: StreamId(0xf00d),
+        number: 3,
+    };
+    let counts = (0..5_000_u32).map(|number| Counted {
+        name: number.to_be_bytes().into(),
+        count: 1,
+    });
+    let addition = CounterAddition {
+        next: 10,
+        counts: counts.collect(),
+        piece: vec![1, 2, 3],
+        ..CounterAddition::default()
+    };
+    assert!(counters.add(partition, addition).await.unwrap().is_some());
+    let run = |words: &[&str]| server.run_command(words).unwrap();
+    let name = "clicks:{000000000000f00d:3}";
+    assert_eq!(
+        (run(&["DBSIZE"]), run(&["TYPE", name])),
+        ("1".into(), "hash".into())
+    );
+    let left: i64 = run(&["PTTL", name]).parse().unwrap();
+    assert!((1..=24 * 3_600 * 1_000).contains(&left), "{left}");
+    run(&["HSET", name, "foreign", "1"]);
+    let error = counters.window(partition).await.unwrap_err();
+    assert_eq!(error.kind, ErrorKind::Corrupt, "{error}");
+    assert_eq!(counters.window(partition).await.unwrap(), None);
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -15,12 +15,9 @@ use std::fs;
 use std::sync::Arc;
 
 use async_trait::async_trait;
-use curt_adapter_kit::{EncodedWindow, click_blocks, rollup_runs};
-use curt_core::ports::{
-    ClickDamage, ClickPage, ClickQuery, ClickRanking, ClickReports, ClickStore, ClickWindow,
-    Erasure, HourRange, Salt, StreamPartition, Top,
-};
-use curt_core::{ClickSubject, Day, Dimension, LinkId, PortResult, Rollup, UnixMillis};
+use curt_adapter_kit::{ClickTables, EncodedWindow};
+use curt_core::ports::{ClickDamage, ClickWindow, Salt, StreamPartition};
+use curt_core::{Day, PortResult};
 
 use super::Sqlite;
 use super::disk;
@@ -37,7 +34,7 @@ impl SqliteClicks {
 }
 
 #[async_trait]
-impl ClickStore for SqliteClicks {
+impl ClickTables for SqliteClicks {
     async fn offset(&self, partition: StreamPartition) -> PortResult<u64> {
         self.db
             .readers
@@ -81,19 +78,6 @@ impl ClickStore for SqliteClicks {
             .await
     }
 
-    async fn purge_clicks(&self, before: UnixMillis, limit: usize) -> PortResult<u64> {
-        click_blocks::purge(self, before, limit).await
-    }
-
-    async fn trim_clicks(&self, bytes_max: u64, limit: usize) -> PortResult<u64> {
-        click_blocks::trim(self, bytes_max, limit).await
-    }
-
-    async fn compact(&self) -> PortResult<()> {
-        rollup_runs::merge_small(self).await?;
-        click_blocks::merge_small(self).await
-    }
-
     /// The file grows only at a checkpoint: what is in the log and not in the file is promised.
     async fn free_bytes(&self) -> PortResult<Option<u64>> {
         const OP: &str = "read free disk space";
@@ -122,71 +106,5 @@ impl ClickStore for SqliteClicks {
                 runs::purge(work.connection, before, limit)
             })
             .await
-    }
-
-    async fn erase_clicks(
-        &self,
-        link: LinkId,
-        generation: u32,
-        pieces_max: usize,
-    ) -> PortResult<Erasure> {
-        click_blocks::erase(self, ClickSubject::Link(link, generation), pieces_max).await
-    }
-
-    async fn erase_rollups(
-        &self,
-        link: LinkId,
-        generation: u32,
-        pieces_max: usize,
-    ) -> PortResult<Erasure> {
-        rollup_runs::erase(self, &ClickSubject::Link(link, generation), pieces_max).await
-    }
-}
-
-#[async_trait]
-impl ClickReports for SqliteClicks {
-    async fn series(
-        &self,
-        subject: &ClickSubject,
-        dimension: Dimension,
-        range: HourRange,
-    ) -> PortResult<Vec<Rollup>> {
-        rollup_runs::read_series(self, subject, dimension, range).await
-    }
-
-    async fn top(
-        &self,
-        subject: &ClickSubject,
-        dimension: Dimension,
-        range: HourRange,
-        limit: usize,
-    ) -> PortResult<Top> {
-        rollup_runs::read_top(self, subject, dimension, range, limit).await
-    }
-
-    async fn tops(
-        &self,
-        subject: &ClickSubject,
-        dimensions: &[(Dimension, usize)],
-        range: HourRange,
-    ) -> PortResult<Vec<Top>> {
-        rollup_runs::read_tops(self, subject, dimensions, range).await
-    }
-
-    async fn visitors(
-        &self,
-        subject: &ClickSubject,
-        from: Day,
-        before: Day,
-    ) -> PortResult<Vec<(Day, u64)>> {
-        rollup_runs::read_visitors(self, subject, from, before).await
-    }
-
-    async fn clicks(&self, query: &ClickQuery) -> PortResult<ClickPage> {
-        click_blocks::read_page(self, query).await
-    }
-
-    async fn rank_clicks(&self, ranking: &ClickRanking) -> PortResult<Top> {
-        click_blocks::rank(self, ranking).await
     }
 }

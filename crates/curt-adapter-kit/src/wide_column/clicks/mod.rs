@@ -17,19 +17,13 @@ mod window;
 use std::sync::Arc;
 
 use async_trait::async_trait;
-use curt_core::ports::{
-    ClickDamage, ClickPage, ClickQuery, ClickRanking, ClickReports, ClickStore, ClickWindow,
-    Erasure, HourRange, Salt, StreamPartition, Top,
-};
-use curt_core::{
-    ClickSubject, Clock, Day, Dimension, ErrorKind, LinkId, PortError, PortResult, Rollup,
-    SystemClock, UnixMillis, names,
-};
+use curt_core::ports::{ClickDamage, ClickWindow, Salt, StreamPartition};
+use curt_core::{Clock, Day, ErrorKind, PortError, PortResult, SystemClock, names};
 use tokio::sync::Mutex;
 
 use super::ordered::{ListRows, OrderedLists};
 use super::{Deadlines, together};
-use crate::{click_blocks, rollup_runs};
+use crate::ClickTables;
 
 pub use manifest::{BlockRow, RunRow};
 pub use rows::{
@@ -98,7 +92,7 @@ impl WideClicks {
 }
 
 #[async_trait]
-impl ClickStore for WideClicks {
+impl ClickTables for WideClicks {
     async fn offset(&self, partition: StreamPartition) -> PortResult<u64> {
         const OP: &str = "read a click offset";
         self.deadlines
@@ -118,19 +112,6 @@ impl ClickStore for WideClicks {
         self.forget_salts_before(before).await
     }
 
-    async fn purge_clicks(&self, before: UnixMillis, limit: usize) -> PortResult<u64> {
-        click_blocks::purge(self, before, limit).await
-    }
-
-    async fn trim_clicks(&self, bytes_max: u64, limit: usize) -> PortResult<u64> {
-        click_blocks::trim(self, bytes_max, limit).await
-    }
-
-    async fn compact(&self) -> PortResult<()> {
-        rollup_runs::merge_small(self).await?;
-        click_blocks::merge_small(self).await
-    }
-
     async fn damage(&self) -> PortResult<Option<ClickDamage>> {
         const OP: &str = "ask for damage";
         let runs = self.rows.get_damage(OP, DamagedKind::Run).await?;
@@ -145,71 +126,5 @@ impl ClickStore for WideClicks {
 
     async fn purge_rollups(&self, before: Day, limit: usize) -> PortResult<u64> {
         self.purge_runs(before, limit).await
-    }
-
-    async fn erase_clicks(
-        &self,
-        link: LinkId,
-        generation: u32,
-        pieces_max: usize,
-    ) -> PortResult<Erasure> {
-        click_blocks::erase(self, ClickSubject::Link(link, generation), pieces_max).await
-    }
-
-    async fn erase_rollups(
-        &self,
-        link: LinkId,
-        generation: u32,
-        pieces_max: usize,
-    ) -> PortResult<Erasure> {
-        rollup_runs::erase(self, &ClickSubject::Link(link, generation), pieces_max).await
-    }
-}
-
-#[async_trait]
-impl ClickReports for WideClicks {
-    async fn series(
-        &self,
-        subject: &ClickSubject,
-        dimension: Dimension,
-        range: HourRange,
-    ) -> PortResult<Vec<Rollup>> {
-        rollup_runs::read_series(self, subject, dimension, range).await
-    }
-
-    async fn top(
-        &self,
-        subject: &ClickSubject,
-        dimension: Dimension,
-        range: HourRange,
-        limit: usize,
-    ) -> PortResult<Top> {
-        rollup_runs::read_top(self, subject, dimension, range, limit).await
-    }
-
-    async fn tops(
-        &self,
-        subject: &ClickSubject,
-        dimensions: &[(Dimension, usize)],
-        range: HourRange,
-    ) -> PortResult<Vec<Top>> {
-        rollup_runs::read_tops(self, subject, dimensions, range).await
-    }
-
-    async fn visitors(
-        &self,
-        subject: &ClickSubject,
-        from: Day,
-        before: Day,
-    ) -> PortResult<Vec<(Day, u64)>> {
-        rollup_runs::read_visitors(self, subject, from, before).await
-    }
-
-    async fn clicks(&self, query: &ClickQuery) -> PortResult<ClickPage> {
-        click_blocks::read_page(self, query).await
-    }
-
-    async fn rank_clicks(&self, ranking: &ClickRanking) -> PortResult<Top> {
-        click_blocks::rank(self, ranking).await
     }
 }

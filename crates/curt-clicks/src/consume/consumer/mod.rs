@@ -1,7 +1,9 @@
 //! One partition, from where the store has counted it.
 
+mod counters;
 mod write;
 
+use std::ops::Range;
 use std::time::Duration;
 
 use curt_core::ports::{ClickWindow, StreamPartition, StreamRecord};
@@ -14,12 +16,14 @@ use super::flush_requests::FlushServer;
 use super::metrics::Counted;
 use super::window_budget::WindowShare;
 use super::{Pipeline, report};
-use crate::aggregate::Aggregate;
+use crate::aggregate::{Aggregate, Aggregated};
 use crate::classify::CurrentReference;
 use crate::record::{self, ClickRecord};
+use counters::CountedPart;
 
-/// Rollups after which a window ends while the disk is short of room: what one writes at a time stays small.
-const TIGHT_ROLLUPS_MAX: usize = 2_000;
+/// Rollups after which a window ends while the disk is short of room, or is added to the counters: what is written at a
+/// time stays small.
+const ROLLUPS_MAX: usize = 2_000;
 /// How often the room on the disk is asked for while a window grows.
 const ROOM_EVERY: Duration = Duration::from_secs(1);
 /// Records between two offers of the core to threads that serve requests: about a tenth of a millisecond.
@@ -37,6 +41,8 @@ pub(super) struct Consumer<'a> {
     /// Where the next poll begins.
     next: u64,
     aggregate: Aggregate,
+    /// What the counters have of the window, where there are any; the aggregate has the rest then.
+    counted_part: CountedPart,
     /// What the aggregate reads clicks by; a change counts for the records that are polled next.
     reference: CurrentReference,
     /// When the last click that was read was made.
@@ -63,6 +69,23 @@ struct Window {
     counted: Counted,
 }
 
+impl Window {
+    fn new(partition: StreamPartition, span: Range<u64>, aggregated: Aggregated) -> Self {
+        Self {
+            counted: Counted {
+                clicks: aggregated.clicks,
+            },
+            flush: ClickWindow {
+                partition,
+                from: span.start,
+                to: span.end,
+                days: aggregated.days.into(),
+                blocks: aggregated.blocks,
+            },
+        }
+    }
+}
+
 /// What a pass found.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Found {
@@ -83,6 +106,7 @@ impl<'a> Consumer<'a> {
             partition,
             counted: None,
             next: 0,
+            counted_part: CountedPart::default(),
             last_at: None,
             window_end: None,
             unapplied: None,
@@ -234,7 +258,9 @@ impl<'a> Consumer<'a> {
         self.apply_rest().await?;
         self.ask_offset().await?;
         let found = self.take_in(wait, stop).await?;
-        self.share.hold(self.aggregate.memory_bytes());
+        self.add_due_counts().await?;
+        self.share
+            .hold(self.aggregate.memory_bytes() + self.counted_part.bytes);
         self.ask_room().await?;
         if self.share.is_exceeded() || self.window_end.is_some_and(|end| end <= Instant::now()) {
             self.flush().await?;
@@ -257,17 +283,23 @@ impl<'a> Consumer<'a> {
         Ok(())
     }
 
-    /// Asks the store where to go on, at the start and after somebody else has moved the offset.
+    /// Asks the store where to go on, at the start and after somebody else has moved the offset. What the counters have
+    /// behind it is written first.
     async fn ask_offset(&mut self) -> PortResult<u64> {
-        if let Some(counted) = self.counted {
-            return Ok(counted);
+        loop {
+            if let Some(counted) = self.counted {
+                return Ok(counted);
+            }
+            let offset = self.pipeline.ports.store.offset(self.id()).await?;
+            self.unapplied = self.find_window(offset).await?;
+            let next = self.unapplied.as_ref().map(|window| window.flush.to);
+            self.counted = Some(offset);
+            self.next = next.unwrap_or(offset);
+            self.counted_part = CountedPart::none(self.next);
+            // A crash may have come between apply and commit.
+            self.commit(offset).await;
+            self.apply_rest().await?;
         }
-        let offset = self.pipeline.ports.store.offset(self.id()).await?;
-        self.counted = Some(offset);
-        self.next = offset;
-        // A crash may have come between apply and commit.
-        self.commit(offset).await;
-        Ok(offset)
     }
 
     async fn take_in(&mut self, wait: Duration, stop: &CancellationToken) -> PortResult<Found> {
@@ -288,8 +320,16 @@ impl<'a> Consumer<'a> {
                 yield_core();
             }
             self.take_in_one(record).await?;
-            if self.is_tight && self.aggregate.rollups() >= TIGHT_ROLLUPS_MAX {
-                self.flush().await?;
+            if self.aggregate.rollups() < ROLLUPS_MAX {
+                continue;
+            }
+            match self.is_tight {
+                true => self.flush().await?,
+                false => self.add_counts().await?,
+            }
+            // Refused: the records that follow are read again, from where the store says.
+            if self.counted.is_none() {
+                break;
             }
         }
         let found = match records.len() {

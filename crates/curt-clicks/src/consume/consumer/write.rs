@@ -1,13 +1,12 @@
 //! Writing a window.
 
-use curt_core::ports::ClickWindow;
 use curt_core::{Day, ErrorKind, PortError, PortResult, names};
 use tokio::time::Instant;
 
 use super::super::disk_space::{WriteScope, choose_scope};
-use super::super::metrics::Counted;
 use super::super::report;
 use super::super::retention::CLICK_BATCH;
+use super::counters::CountedPart;
 use super::{Consumer, Window};
 
 impl Consumer<'_> {
@@ -20,20 +19,8 @@ impl Consumer<'_> {
             return Ok(());
         }
         self.share.hold(self.aggregate.memory_bytes());
-        let partition = self.id();
-        let aggregated = self.aggregate.take(partition, from);
-        self.unapplied = Some(Window {
-            counted: Counted {
-                clicks: aggregated.clicks,
-            },
-            flush: ClickWindow {
-                partition,
-                from,
-                to: self.next,
-                days: aggregated.days.into(),
-                blocks: aggregated.blocks,
-            },
-        });
+        let aggregated = self.aggregated(from).await?;
+        self.unapplied = Some(Window::new(self.id(), from..self.next, aggregated));
         let today = Day::of(self.pipeline.ports.clock.now());
         self.aggregate.salts().forget(today.minus(1));
         self.apply_rest().await
@@ -42,14 +29,14 @@ impl Consumer<'_> {
     /// Writes the window that waits for it, if one does and there is room for it.
     pub(super) async fn apply_rest(&mut self) -> PortResult<()> {
         self.make_fit().await?;
-        if self.unapplied.is_some() && self.has_dead_letters {
-            self.pipeline.ports.dead_letters.sync().await?;
-            self.has_dead_letters = false;
+        if self.unapplied.is_some() {
+            self.sync_dead_letters().await?;
         }
         let Some(window) = &self.unapplied else {
             return Ok(());
         };
-        let (to, clicks) = (window.flush.to, window.flush.clicks());
+        let (from, to) = (window.flush.from, window.flush.to);
+        let clicks = window.flush.clicks();
         let started = Instant::now();
         let applied = self.apply(window).await;
         let pipeline = self.pipeline;
@@ -57,8 +44,10 @@ impl Consumer<'_> {
         if applied? {
             pipeline.metrics.counted(&window.counted);
             self.counted = Some(to);
+            self.counted_part = CountedPart::none(to);
             self.unapplied = None;
             self.share.release();
+            self.forget_window(from).await;
             self.commit(to).await;
             self.trim(clicks).await;
             self.compact().await;
@@ -148,11 +137,25 @@ impl Consumer<'_> {
             partition = self.partition,
             "another process counts these clicks too"
         );
+        self.start_over();
+    }
+
+    /// Drops the window; the next pass asks the store where to go on.
+    pub(super) fn start_over(&mut self) {
         self.unapplied = None;
         self.aggregate.clear();
         self.share.release();
         self.window_end = None;
         self.counted = None;
+    }
+
+    /// Has the dead letters kept that were put: nobody comes back for them once offsets move on.
+    pub(super) async fn sync_dead_letters(&mut self) -> PortResult<()> {
+        if self.has_dead_letters {
+            self.pipeline.ports.dead_letters.sync().await?;
+            self.has_dead_letters = false;
+        }
+        Ok(())
     }
 
     /// The stream keeps what it is not told about, so a failure costs only room until the next flush.

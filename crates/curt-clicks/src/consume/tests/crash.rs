@@ -1,180 +1,25 @@
 //! Counts are exact whatever happens at whatever step (C-1).
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
-use async_trait::async_trait;
-use curt_core::ports::{
-    ClickSource, ClickStore, ClickWindow, Erasure, Salt, StreamId, StreamPartition, StreamRecord,
-};
-use curt_core::{ClickSubject, Day, ErrorKind, LinkId, PortError, PortResult, UnixMillis};
-use rand::rngs::StdRng;
-use rand::{RngExt, SeedableRng};
-use tokio::sync::Notify;
+use curt_core::ClickSubject;
+use curt_core::ports::{ClickCounters as _, ClickSource as _, CounterAddition, StreamPartition};
 use tokio::time::timeout;
 use tokio_util::sync::CancellationToken;
 
+use super::trouble::{Fate, Trouble, troubled};
 use super::world::{OWNERS, World, click, encoded, link, quick};
 use crate::consume::{ConsumerMetrics, ConsumerPorts, ConsumerSettings, Pipeline};
-
-/// What happens to a port's call, before it is heard and before its answer is.
-enum Fate {
-    /// The process dies at this step, counted from 0: nothing happens any more.
-    DiesAt(u64),
-    /// One step in four fails, fixed by the seed, and its caller cannot know what came of the call.
-    FailsBySeed(u64),
-    /// Steps before this one fail.
-    FailsBefore(u64),
-}
-
-struct Trouble {
-    fate: Fate,
-    steps: AtomicU64,
-    died: Notify,
-}
-
-impl Trouble {
-    fn new(fate: Fate) -> Arc<Self> {
-        Arc::new(Self {
-            fate,
-            steps: AtomicU64::new(0),
-            died: Notify::new(),
-        })
-    }
-
-    async fn step(&self) -> PortResult<()> {
-        let step = self.steps.fetch_add(1, Ordering::SeqCst);
-        match self.fate {
-            Fate::DiesAt(at) if step >= at => {
-                self.died.notify_one();
-                std::future::pending().await
-            }
-            Fate::FailsBySeed(seed)
-                if StdRng::seed_from_u64(seed << 32 | step).random_bool(0.25) =>
-            {
-                Err(no_answer())
-            }
-            Fate::FailsBefore(end) if step < end => Err(no_answer()),
-            _ => Ok(()),
-        }
-    }
-
-    async fn pass<T>(&self, call: impl Future<Output = PortResult<T>> + Send) -> PortResult<T> {
-        self.step().await?;
-        let answer = call.await;
-        self.step().await?;
-        answer
-    }
-}
-
-fn no_answer() -> PortError {
-    PortError::new(ErrorKind::Timeout, "trouble", "answer", "no answer came")
-}
-
-struct Troubled<T: ?Sized> {
-    inner: Arc<T>,
-    trouble: Arc<Trouble>,
-}
-
-#[async_trait]
-impl ClickSource for Troubled<dyn ClickSource> {
-    fn id(&self) -> StreamId {
-        self.inner.id()
-    }
-
-    async fn assignment(&self) -> PortResult<Vec<u32>> {
-        self.trouble.pass(self.inner.assignment()).await
-    }
-
-    async fn poll(
-        &self,
-        partition: u32,
-        from: u64,
-        limit: usize,
-        wait: Duration,
-    ) -> PortResult<Vec<StreamRecord>> {
-        self.trouble
-            .pass(self.inner.poll(partition, from, limit, wait))
-            .await
-    }
-
-    async fn commit(&self, partition: u32, offset: u64) -> PortResult<()> {
-        self.trouble
-            .pass(self.inner.commit(partition, offset))
-            .await
-    }
-}
-
-#[async_trait]
-impl ClickStore for Troubled<dyn ClickStore> {
-    async fn offset(&self, partition: StreamPartition) -> PortResult<u64> {
-        self.trouble.pass(self.inner.offset(partition)).await
-    }
-
-    async fn apply(&self, flush: ClickWindow) -> PortResult<bool> {
-        self.trouble.pass(self.inner.apply(flush)).await
-    }
-
-    async fn salt(&self, day: Day, fresh: Salt) -> PortResult<Salt> {
-        self.trouble.pass(self.inner.salt(day, fresh)).await
-    }
-
-    async fn forget_salts(&self, before: Day) -> PortResult<()> {
-        self.inner.forget_salts(before).await
-    }
-
-    async fn purge_clicks(&self, before: UnixMillis, limit: usize) -> PortResult<u64> {
-        self.inner.purge_clicks(before, limit).await
-    }
-
-    async fn trim_clicks(&self, bytes_max: u64, limit: usize) -> PortResult<u64> {
-        self.inner.trim_clicks(bytes_max, limit).await
-    }
-
-    async fn purge_rollups(&self, before: Day, limit: usize) -> PortResult<u64> {
-        self.inner.purge_rollups(before, limit).await
-    }
-
-    async fn erase_clicks(
-        &self,
-        link: LinkId,
-        generation: u32,
-        pieces_max: usize,
-    ) -> PortResult<Erasure> {
-        self.inner.erase_clicks(link, generation, pieces_max).await
-    }
-
-    async fn erase_rollups(
-        &self,
-        link: LinkId,
-        generation: u32,
-        pieces_max: usize,
-    ) -> PortResult<Erasure> {
-        self.inner.erase_rollups(link, generation, pieces_max).await
-    }
-}
-
-fn troubled(world: &World, trouble: &Arc<Trouble>) -> ConsumerPorts {
-    let ports = world.ports();
-    ConsumerPorts {
-        source: Arc::new(Troubled {
-            inner: Arc::clone(&ports.source),
-            trouble: Arc::clone(trouble),
-        }),
-        store: Arc::new(Troubled {
-            inner: Arc::clone(&ports.store),
-            trouble: Arc::clone(trouble),
-        }),
-        ..ports
-    }
-}
 
 const CLICKS: u32 = 40;
 
 /// Clicks of two links by ten people.
 async fn filled() -> World {
-    let world = World::new();
+    fill(World::new()).await
+}
+
+async fn fill(world: World) -> World {
     let keys = ["a", "b"];
     let clicks = (0..CLICKS).map(|n| click(keys[n as usize % 2], n % 10));
     world.capture(&clicks.collect::<Vec<_>>()).await;
@@ -214,7 +59,12 @@ async fn run(world: &World, fate: Fate, settings: ConsumerSettings) -> bool {
 
 #[tokio::test]
 async fn a_death_at_any_step_loses_nothing_and_counts_nothing_twice_c1() {
-    for window_polls in [1, 3] {
+    for (window_polls, new_world) in [
+        (1, World::new as fn() -> World),
+        (3, World::new),
+        (1, World::with_counters),
+        (3, World::with_counters),
+    ] {
         let settings = ConsumerSettings {
             poll_max: 7,
             read_bytes_max: 7 * window_polls * encoded(&click("b", 0)).len() as u64,
@@ -223,7 +73,7 @@ async fn a_death_at_any_step_loses_nothing_and_counts_nothing_twice_c1() {
         };
         let mut step = 0;
         loop {
-            let world = filled().await;
+            let world = fill(new_world()).await;
             let died = run(&world, Fate::DiesAt(step), settings).await;
             // Again and again at the same step of what is left, then to the end.
             for _ in 0..3 {
@@ -241,9 +91,92 @@ async fn a_death_at_any_step_loses_nothing_and_counts_nothing_twice_c1() {
 }
 
 #[tokio::test]
+async fn counters_that_are_emptied_at_any_step_lose_nothing_c1() {
+    let settings = ConsumerSettings {
+        read_bytes_max: 3 * 7 * encoded(&click("b", 0)).len() as u64,
+        window: Duration::from_secs(3_600),
+        ..quick()
+    };
+    for step in 0..60 {
+        let world = fill(World::with_counters()).await;
+        let counters = world.counters.clone().unwrap();
+        run(&world, Fate::EmptiesAt(step, counters), settings).await;
+        // It may have ended with the failure.
+        run(&world, Fate::DiesAt(u64::MAX), settings).await;
+        assert_exact(&world, &format!("emptied at step {step}")).await;
+    }
+}
+
+#[tokio::test]
+async fn what_the_counters_refuse_is_read_again_c1() {
+    let settings = ConsumerSettings {
+        window: Duration::from_secs(3_600),
+        ..quick()
+    };
+    let world = fill(World::with_counters()).await;
+    // It ends with the refusal.
+    run(&world, Fate::RefusesAnAddition, settings).await;
+    run(&world, Fate::DiesAt(u64::MAX), settings).await;
+    assert_exact(&world, "refused").await;
+}
+
+/// What was added before the death is not read again.
+#[tokio::test]
+async fn a_window_in_the_counters_outlives_its_process() {
+    let world = fill(World::with_counters()).await;
+    let settings = ConsumerSettings {
+        window: Duration::from_secs(3_600),
+        ..quick()
+    };
+    let running = tokio::spawn(
+        Pipeline::new(world.ports(), settings, ConsumerMetrics::default())
+            .run(CancellationToken::new()),
+    );
+    let partition = StreamPartition {
+        stream: world.stream.id(),
+        number: 0,
+    };
+    let counters = world.counters.clone().unwrap();
+    let added = async {
+        loop {
+            let window = counters.window(partition).await.unwrap();
+            match window {
+                Some(window) if window.to == u64::from(CLICKS) => return window,
+                _ => tokio::time::sleep(Duration::from_millis(1)).await,
+            }
+        }
+    };
+    let window = timeout(Duration::from_secs(20), added).await.unwrap();
+    assert_eq!(window.from, 0);
+    assert_eq!(world.offset().await, 0, "the window has not ended");
+    running.abort();
+    assert!(running.await.unwrap_err().is_cancelled());
+    // So that it shows where they come from.
+    let twice = CounterAddition {
+        from: 0,
+        seen: window.to,
+        next: window.to,
+        counts: window.counts,
+        piece: Vec::new(),
+    };
+    counters.add(partition, twice).await.unwrap().unwrap();
+    world.drain(settings).await;
+    let total = world.total(&ClickSubject::Everything).await;
+    assert_eq!(total, 2 * u64::from(CLICKS), "they were read again");
+    assert_eq!(world.clicks().await.len(), CLICKS as usize);
+    assert_eq!(counters.window(partition).await.unwrap(), None);
+}
+
+#[tokio::test]
 async fn answers_that_do_not_come_are_waited_for_c1() {
-    for seed in 0..20 {
-        let world = filled().await;
+    for seed in 0..40 {
+        let is_even = seed % 2 == 0;
+        let world = if is_even {
+            World::new()
+        } else {
+            World::with_counters()
+        };
+        let world = fill(world).await;
         let trouble = Trouble::new(Fate::FailsBySeed(seed));
         let stop = CancellationToken::new();
         let pipeline = Pipeline::new(
@@ -268,8 +201,14 @@ async fn answers_that_do_not_come_are_waited_for_c1() {
 /// A consumer that was thought dead goes on beside its successor (E13).
 #[tokio::test(flavor = "multi_thread")]
 async fn two_consumers_of_one_partition_count_once_c1() {
-    for _ in 0..20 {
-        let world = filled().await;
+    for round in 0..40 {
+        let is_even = round % 2 == 0;
+        let world = if is_even {
+            World::new()
+        } else {
+            World::with_counters()
+        };
+        let world = fill(world).await;
         let stop = CancellationToken::new();
         stop.cancel();
         let one = |poll_max| {

@@ -1,3 +1,4 @@
 mod crash;
 mod flow;
+mod trouble;
 mod world;

@@ -8,13 +8,13 @@ use std::time::Duration;
 
 use curt_core::clock::ManualClock;
 use curt_core::ports::{
-    ClickFilter, ClickQuery, ClickReports, ClickSink, ClickSource, ClickStore, HourRange,
-    ProducerId, SequencedRecord, StreamPartition,
+    ClickCounters, ClickFilter, ClickQuery, ClickReports, ClickSink, ClickSource, ClickStore,
+    HourRange, ProducerId, SequencedRecord, StreamPartition,
 };
 use curt_core::{
     Attribution, Click, ClickSubject, Day, Dimension, DomainId, PackedTags, UnixMillis,
 };
-use curt_memory::{MemoryClickStore, MemoryClickStream, MemoryDeadLetters};
+use curt_memory::{MemoryClickCounters, MemoryClickStore, MemoryClickStream, MemoryDeadLetters};
 use curt_testkit::sample::{NOW, OWNER, id};
 use tokio_util::sync::CancellationToken;
 
@@ -29,6 +29,7 @@ pub(super) const BROWSER: &[u8] =
 pub(super) fn quick() -> ConsumerSettings {
     ConsumerSettings {
         window: Duration::ZERO,
+        counters_every: Duration::ZERO,
         poll_max: 7,
         poll_wait: Duration::from_millis(1),
         poll_pause: Duration::ZERO,
@@ -40,6 +41,7 @@ pub(super) fn quick() -> ConsumerSettings {
 pub(super) struct World {
     pub(super) stream: Arc<MemoryClickStream>,
     pub(super) store: Arc<MemoryClickStore>,
+    pub(super) counters: Option<Arc<MemoryClickCounters>>,
     pub(super) clock: Arc<ManualClock>,
     pub(super) dead_letters: Arc<MemoryDeadLetters>,
     pub(super) sequence: AtomicU64,
@@ -50,9 +52,18 @@ impl World {
         Self {
             stream: Arc::new(MemoryClickStream::new(1, 100_000)),
             store: Arc::default(),
+            counters: None,
             clock: Arc::new(ManualClock::at(NOW)),
             dead_letters: Arc::default(),
             sequence: AtomicU64::new(0),
+        }
+    }
+
+    /// One whose windows outlive the process.
+    pub(super) fn with_counters() -> Self {
+        Self {
+            counters: Some(Arc::default()),
+            ..Self::new()
         }
     }
 
@@ -61,6 +72,10 @@ impl World {
             source: self.stream.clone(),
             dead_letters: self.dead_letters.clone(),
             store: self.store.clone(),
+            counters: self
+                .counters
+                .clone()
+                .map(|counters| counters as Arc<dyn ClickCounters>),
             clock: self.clock.clone(),
             reference: CurrentReference::fixed(ReferenceData::default()),
         }

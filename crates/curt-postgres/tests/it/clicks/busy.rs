@@ -9,9 +9,10 @@ use curt_testkit::need;
 
 use crate::clicks::world::{link, one_click, open, total};
 
-/// Makes every statement that adds single clicks take a second.
+/// Makes every statement that adds single clicks take longer than a report may. Reports of these tests have long enough on a
+/// busy machine.
 const SLOW: &str = "create function slow() returns trigger language plpgsql as \
-     'begin perform pg_sleep(1); return null; end'; \
+     'begin perform pg_sleep(4); return null; end'; \
      create trigger slow after insert on click_blocks for each statement execute function slow()";
 
 #[tokio::test(flavor = "multi_thread")]
@@ -21,7 +22,7 @@ async fn a_flush_may_take_longer_than_a_report() {
     assert!(open(&database.url()).apply(one_click(1, 0)).await.unwrap());
     database.sql(SLOW).unwrap();
     let settings = PostgresSettings {
-        background_timeout: Duration::from_millis(500),
+        background_timeout: Duration::from_secs(3),
         flush_timeout: Duration::from_secs(60),
         ..PostgresSettings::default()
     };

@@ -6,16 +6,17 @@ use std::time::Duration;
 
 use curt_core::ports::StreamId;
 use curt_memory::MemoryClickStore;
-use curt_postgres::{Postgres, PostgresSettings};
+use curt_postgres::{CLICKS, Postgres, PostgresSettings};
 use curt_testkit::conformance::transfer::stores::ClickCopyPorts;
 use curt_testkit::engines::postgres::shared;
 use curt_testkit::{conformance, need};
 
 use crate::clicks::world::open;
+use crate::prepared::prepared;
 
 macro_rules! fresh {
     () => {{
-        let database = need!(shared()).database("clicks").unwrap();
+        let [database] = prepared(&need!(shared()), &CLICKS);
         let clicks = open(&database.url());
         (database, clicks)
     }};
@@ -33,8 +34,7 @@ async fn clicks_survive_reopening_c1() {
 
 curt_testkit::click_transfer_tests!({
     const COPY: StreamId = StreamId(7_777);
-    let server = need!(shared());
-    let databases = [0; 2].map(|_| server.database("clicks").unwrap());
+    let databases = prepared::<2>(&need!(shared()), &CLICKS);
     let [from, to] = databases.each_ref().map(|database| {
         let settings = PostgresSettings::default().with_timeout(Duration::from_secs(30));
         Postgres::open(&database.url(), &settings).unwrap()

@@ -11,4 +11,4 @@ mod replicas;
 mod standby;
 mod suites;
 mod unknown;
-mod world;
+pub(crate) mod world;

@@ -3,16 +3,17 @@
 use std::path::Path;
 use std::sync::Arc;
 
-use curt_postgres::Postgres;
+use curt_postgres::{LINKS, Postgres};
 use curt_testkit::conformance::transfer::{LinkTransferPorts, NodeTransferPorts};
 use curt_testkit::engines::postgres::shared;
 use curt_testkit::{conformance, need};
 
 use crate::links::world::{open, settings};
+use crate::prepared::prepared;
 
 macro_rules! fresh {
     () => {{
-        let database = need!(shared()).database("links").unwrap();
+        let [database] = prepared(&need!(shared()), &LINKS);
         let links = open(&database.url());
         (database, links)
     }};
@@ -21,7 +22,7 @@ macro_rules! fresh {
 curt_testkit::link_tests!(fresh!());
 curt_testkit::seeded_link_tests!(fresh!());
 curt_testkit::link_shard_tests!({
-    let database = need!(shared()).database("links").unwrap();
+    let [database] = prepared(&need!(shared()), &LINKS);
     let node = Postgres::open(&database.url(), &settings()).unwrap();
     (database, node.shards())
 });
@@ -36,7 +37,7 @@ fn transfer_ports(node: &Postgres) -> LinkTransferPorts {
 
 macro_rules! fresh_transfer {
     ($ports:expr) => {{
-        let database = need!(shared()).database("links").unwrap();
+        let [database] = prepared(&need!(shared()), &LINKS);
         let node = Postgres::open(&database.url(), &settings()).unwrap();
         (database, $ports(&node))
     }};

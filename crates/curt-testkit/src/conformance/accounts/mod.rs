@@ -107,6 +107,7 @@ macro_rules! accounts_tests {
                 the_hash_of_an_invitation_is_taken_once,
                 an_invitation_is_taken_once,
                 an_expired_invitation_is_as_good_as_absent,
+                open_invitations_are_listed_by_their_end,
                 one_racer_takes_the_invitation
             );
             $crate::clause_tests!(

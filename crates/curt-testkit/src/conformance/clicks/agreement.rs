@@ -99,8 +99,9 @@ impl History {
         both!(self, format!("top {limit}, {what}"), |store| store
             .top(&subject, dimension, range, limit));
         let several = Dimension::ALL.map(|dimension| (dimension, limit));
-        both!(self, format!("tops {limit}, {subject:?}"), |store| store
-            .tops(&subject, &several, range));
+        let what = format!("overview of {subject:?} in {range:?}, {limit} each");
+        both!(self, what, |store| store
+            .overview(&subject, &several, range));
         Ok(())
     }
 

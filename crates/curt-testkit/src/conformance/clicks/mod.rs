@@ -181,11 +181,12 @@ macro_rules! click_counter_tests {
             $crate::clause_tests!(
                 $open,
                 clicks::counters,
-                an_unknown_partition_is_at_zero,
+                an_unknown_partition_has_no_window,
                 counts_and_offset_move_together_c1,
-                a_window_is_set_aside_until_forgotten_c1,
+                a_window_is_kept_until_it_is_forgotten_by_its_name_c1,
                 partitions_are_apart,
-                names_are_kept_verbatim,
+                names_and_pieces_are_kept_verbatim,
+                the_size_follows_what_is_new,
                 one_racer_adds_c1
             );
         }

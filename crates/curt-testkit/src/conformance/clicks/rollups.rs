@@ -258,7 +258,7 @@ pub async fn the_top_is_of_the_range(store: Port) -> Result<()> {
     };
     same("top", got, want.clone())?;
     let several = [(Dimension::City, 9), (COUNTRY, 9), (COUNTRY, 1)];
-    let got = store.tops(&link("a"), &several, range).await?;
+    let got = store.overview(&link("a"), &several, range).await?.tops;
     let first = Top {
         values: vec![("pm".into(), 3)],
         rest: 2,
