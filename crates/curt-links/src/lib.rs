@@ -128,7 +128,7 @@ impl Links {
     /// what it was given, and a copy from before would be served for ever (L-2).
     async fn write_and_invalidate<T, F>(
         &self,
-        success: WriteOutcome,
+        success: fn(&T) -> WriteOutcome,
         write: impl FnOnce(Arc<dyn LinkStore>) -> F,
     ) -> PortResult<T>
     where
@@ -144,8 +144,8 @@ impl Links {
         let task = tokio::spawn(async move {
             let (changes, reply) = writing.await;
             resolver.invalidate(&changes);
-            let outcome = match reply {
-                Ok(_) => success,
+            let outcome = match &reply {
+                Ok(reply) => success(reply),
                 Err(_) => WriteOutcome::Unknown,
             };
             resolver.publish(changes, outcome).await;

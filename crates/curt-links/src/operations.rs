@@ -9,7 +9,7 @@ use curt_core::names::audit;
 use curt_core::{ErrorKind, Field, FieldError, Link, LinkState, OwnerId, PortError, Revision};
 
 use crate::Links;
-use crate::admit::{EditLink, NewLink};
+use crate::admit::{EditLink, Expiry, NewLink};
 use crate::create::{Created, IdempotencyKey, LinkCreator};
 use crate::error::LinkError;
 use crate::manage::{LinksChange, TagReplacement, Who};
@@ -173,18 +173,52 @@ impl LinkOperations<'_> {
             .map(|(key, _)| key.as_str())
             .collect();
         if !done.is_empty() {
-            let (action, what) = match change {
-                LinksChange::Delete => (audit::LINKS_DELETED, "deleted"),
-                LinksChange::Tag(_) => (audit::LINKS_CHANGED, "tagged"),
-                LinksChange::Expire(_) => (audit::LINKS_CHANGED, "given an end"),
-                LinksChange::Restore => (audit::LINKS_CHANGED, "restored"),
-                LinksChange::Switch(LinkState::Disabled) => (audit::LINK_DISABLED, "switched off"),
-                LinksChange::Switch(_) => (audit::LINK_ENABLED, "switched on"),
-            };
-            let subject = format!("{} {what}: {}", done.len(), done.join(" "));
-            self.record(caller, action, &subject).await;
+            self.record_change(caller, change, &done).await;
         }
         Ok(outcomes)
+    }
+
+    /// Deletes a link of the caller's, as [`Links::delete`].
+    pub async fn delete_link(
+        self,
+        caller: LinkCaller<'_>,
+        who: Who,
+        key: &str,
+        seen: Option<Revision>,
+    ) -> Result<(), LinkError> {
+        self.links.delete(who, key, seen).await?;
+        self.record_change(caller, &LinksChange::Delete, &[key])
+            .await;
+        Ok(())
+    }
+
+    /// Restores a link of the caller's, as [`Links::restore`].
+    pub async fn restore_link(
+        self,
+        caller: LinkCaller<'_>,
+        who: Who,
+        key: &str,
+        seen: Option<Revision>,
+        expires_at: Option<Expiry>,
+    ) -> Result<Link, LinkError> {
+        let link = self.links.restore(who, key, seen, expires_at).await?;
+        self.record_change(caller, &LinksChange::Restore, &[key])
+            .await;
+        Ok(link)
+    }
+
+    /// Tells the audit log, in the same words whether one link was changed or many.
+    async fn record_change(self, caller: LinkCaller<'_>, change: &LinksChange, keys: &[&str]) {
+        let (action, what) = match change {
+            LinksChange::Delete => (audit::LINKS_DELETED, "deleted"),
+            LinksChange::Tag(_) => (audit::LINKS_CHANGED, "tagged"),
+            LinksChange::Expire(_) => (audit::LINKS_CHANGED, "given an end"),
+            LinksChange::Restore => (audit::LINKS_CHANGED, "restored"),
+            LinksChange::Switch(LinkState::Disabled) => (audit::LINK_DISABLED, "switched off"),
+            LinksChange::Switch(_) => (audit::LINK_ENABLED, "switched on"),
+        };
+        let subject = format!("{} {what}: {}", keys.len(), keys.join(" "));
+        self.record(caller, action, &subject).await;
     }
 
     /// Renames, merges or removes a tag of the caller's links, as [`Links::replace_tag`].

@@ -1,6 +1,7 @@
-//! Nodes that do not take writes, as far as the last ones tell: new links get keys of the others.
+//! Nodes that do not take writes, as far as the last ones tell: new links get keys of the others, and after some failures
+//! in a row a circuit breaker spares callers the wait.
 
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 use std::time::Duration;
 
 use curt_core::{ErrorKind, NodeIndex, PortResult};
@@ -9,37 +10,57 @@ use tokio::time::Instant;
 /// How long a node that failed is left out, unless it answers earlier; then it is tried again. Several times as long as from
 /// one check of health to the next, so that one that stays away is not forgotten in between.
 const LEFT_OUT: Duration = Duration::from_secs(20);
+/// Failures in a row after which one write in each [`PAUSE`] tries the node, and the others are refused: one failure may
+/// be that of a single call.
+const OPEN_AFTER: u32 = 2;
+const PAUSE: Duration = Duration::from_millis(500);
 
 pub(crate) struct FailingNodes {
     clock: Instant,
-    /// Per node, until when it is left out, in milliseconds of `clock`.
-    until: Vec<AtomicU64>,
-    /// The latest of all that ever were.
+    nodes: Vec<NodeFailures>,
+    /// The latest `until` of all that ever were.
     latest: AtomicU64,
+}
+
+/// Times are in milliseconds of `clock`.
+#[derive(Default)]
+struct NodeFailures {
+    /// Until when it is left out.
+    until: AtomicU64,
+    /// Failures since it answered last.
+    in_a_row: AtomicU32,
+    /// When the next write may try, once the breaker is open.
+    retry_at: AtomicU64,
 }
 
 impl FailingNodes {
     pub(crate) fn new(nodes: usize) -> Self {
         Self {
             clock: Instant::now(),
-            until: (0..nodes).map(|_| AtomicU64::new(0)).collect(),
+            nodes: (0..nodes).map(|_| NodeFailures::default()).collect(),
             latest: AtomicU64::new(0),
         }
     }
 
     /// Notes how a write ended.
     pub(crate) fn note<T>(&self, node: NodeIndex, answer: &PortResult<T>) {
-        let until = match answer {
-            Ok(_) => 0,
-            Err(error) => match error.kind {
-                ErrorKind::Unavailable | ErrorKind::Timeout => self.millis(LEFT_OUT),
-                // Nothing about whether the node is there.
-                _ => return,
-            },
+        let Some(noted) = self.of(node) else {
+            return;
         };
-        if let Some(noted) = self.of(node) {
-            noted.store(until, Ordering::Relaxed);
-            self.latest.fetch_max(until, Ordering::Relaxed);
+        match answer.as_ref().map_err(|error| error.kind) {
+            Ok(_) => {
+                noted.in_a_row.store(0, Ordering::Relaxed);
+                noted.until.store(0, Ordering::Relaxed);
+            }
+            Err(ErrorKind::Unavailable | ErrorKind::Timeout) => {
+                let until = self.millis(LEFT_OUT);
+                noted.until.store(until, Ordering::Relaxed);
+                self.latest.fetch_max(until, Ordering::Relaxed);
+                noted.retry_at.store(self.millis(PAUSE), Ordering::Relaxed);
+                noted.in_a_row.fetch_add(1, Ordering::Relaxed);
+            }
+            // Nothing about whether the node is there.
+            Err(_) => {}
         }
     }
 
@@ -50,8 +71,27 @@ impl FailingNodes {
     }
 
     pub(crate) fn contains(&self, node: NodeIndex) -> bool {
-        let until = self.of(node).map(|until| until.load(Ordering::Relaxed));
+        let until = self.of(node).map(|node| node.until.load(Ordering::Relaxed));
         until.is_some_and(|until| until > 0 && self.millis(Duration::ZERO) < until)
+    }
+
+    /// Whether this write may go to the node.
+    pub(crate) fn admits(&self, node: NodeIndex) -> bool {
+        let Some(noted) = self.of(node) else {
+            return true;
+        };
+        if noted.in_a_row.load(Ordering::Relaxed) < OPEN_AFTER {
+            return true;
+        }
+        let retry_at = noted.retry_at.load(Ordering::Relaxed);
+        let (now, next) = (self.millis(Duration::ZERO), self.millis(PAUSE));
+        // The others wait for what becomes of the one that is let through.
+        let take = |from: u64| {
+            let (set, fetch) = (Ordering::Relaxed, Ordering::Relaxed);
+            let taken = noted.retry_at.compare_exchange(from, next, set, fetch);
+            taken.is_ok()
+        };
+        now >= retry_at && take(retry_at)
     }
 
     /// The time in `from_now`.
@@ -60,8 +100,8 @@ impl FailingNodes {
         u64::try_from(time.as_millis()).unwrap_or(u64::MAX)
     }
 
-    fn of(&self, node: NodeIndex) -> Option<&AtomicU64> {
-        self.until.get(usize::try_from(node.0).ok()?)
+    fn of(&self, node: NodeIndex) -> Option<&NodeFailures> {
+        self.nodes.get(usize::try_from(node.0).ok()?)
     }
 }
 
@@ -89,5 +129,21 @@ mod tests {
         assert!(!nodes.contains(second));
         tokio::time::advance(LEFT_OUT).await;
         assert!(!nodes.contains(first) && nodes.is_empty());
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn one_write_in_each_pause_tries_a_node_that_failed_twice() {
+        let (nodes, node) = (FailingNodes::new(1), NodeIndex(0));
+        nodes.note(node, &failed(ErrorKind::Timeout));
+        assert!(nodes.admits(node) && nodes.admits(node), "one failure");
+        nodes.note(node, &failed(ErrorKind::Timeout));
+        assert!(!nodes.admits(node));
+        for _ in 0..3 {
+            tokio::time::advance(PAUSE).await;
+            assert!(nodes.admits(node));
+            assert!(!nodes.admits(node), "a second one in the same pause");
+        }
+        nodes.note(node, &Ok(()));
+        assert!(nodes.admits(node) && nodes.admits(node), "it answered");
     }
 }

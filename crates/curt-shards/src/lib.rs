@@ -10,6 +10,8 @@
 //! | `router.rs` | the map of now, how it is followed, and the retry of what it routed wrongly |
 //! | `node.rs`, `founding.rs` | nodes, the first map, and the check that each is the database that the map means |
 //! | `store.rs`, `index.rs`, `requests.rs`, `totals.rs`, `seeded.rs` | the ports |
+//! | `node_index.rs` | the index of one node, for the purge |
+//! | `failing.rs` | nodes that do not take writes for now |
 //! | `regions.rs` | in which region each node is written, and keys that belong there |
 //! | `moves/`, `abandoned.rs` | which shards move, the mover, and the end of a switch whose mover died |
 //! | `transfer/` | all links over all nodes, for copies |
@@ -28,6 +30,7 @@ mod index;
 mod merge;
 mod moves;
 mod node;
+mod node_index;
 mod regions;
 mod requests;
 mod router;

@@ -16,7 +16,10 @@ impl Idempotency for ShardRouter {
         request: &IdempotentRequest,
         plan: &CreationPlan,
     ) -> PortResult<BeginReply> {
-        call_owner!(self, "begin a request", shard_of(request), ports => ports.begin(request, plan))
+        let op = "begin a request";
+        call_owner!(self, op, shard_of(request), node, ports => {
+            self.write_unless_failing(node, op, ports.begin(request, plan))
+        })
     }
 
     async fn replace_plan(

@@ -356,17 +356,20 @@ impl ShardRouter {
 
 /// Calls the owner of a shard, and again with a newer map when it is no longer the owner.
 macro_rules! call_owner {
-    ($router:expr, $op:expr, $shard:expr, $ports:ident => $call:expr) => {{
+    ($router:expr, $op:expr, $shard:expr, $ports:ident => $call:expr) => {
+        $crate::router::call_owner!($router, $op, $shard, node, $ports => $call)
+    };
+    ($router:expr, $op:expr, $shard:expr, $node:ident, $ports:ident => $call:expr) => {{
         let reroutes = $crate::router::Reroutes::new($op);
         loop {
             let routing = $router.routing().await?;
-            let node = routing.map.node($shard);
-            let $ports = $router.ports(&routing, node).await?;
+            let $node = routing.map.node($shard);
+            let $ports = $router.ports(&routing, $node).await?;
             match $call.await {
                 Err(error) if error.kind == curt_core::ErrorKind::StaleEpoch => {
                     $router.reroute(&routing, &reroutes).await?;
                 }
-                answer => break answer.map_err(|error| $router.at_node(node, error)),
+                answer => break answer.map_err(|error| $router.at_node($node, error)),
             }
         }
     }};

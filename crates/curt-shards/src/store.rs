@@ -13,6 +13,7 @@ use futures_util::StreamExt;
 use futures_util::future::{BoxFuture, join_all};
 use futures_util::stream::FuturesUnordered;
 
+use crate::BACKEND;
 use crate::router::{Reroutes, Routing, ShardRouter, call_owner};
 
 /// Links of one request with their places in it.
@@ -25,38 +26,48 @@ impl LinkStore for ShardRouter {
         links: Vec<Link>,
         token: Option<RequestToken>,
     ) -> PortResult<Vec<Inserted>> {
-        let mut outcomes = vec![Inserted::Conflict; links.len()];
+        let outcomes = self.insert_each(links, token).await?;
+        let has_effect = |outcome: &PortResult<Inserted>| {
+            let failure = outcome.as_ref().err();
+            !failure.is_some_and(|failure| failure.kind.is_without_effect())
+        };
+        let has_effect = outcomes.iter().any(has_effect);
+        let whole: PortResult<Vec<Inserted>> = outcomes.into_iter().collect();
+        whole.map_err(|failure| of_whole_request(failure, has_effect))
+    }
+
+    async fn insert_each(
+        &self,
+        links: Vec<Link>,
+        token: Option<RequestToken>,
+    ) -> PortResult<Vec<PortResult<Inserted>>> {
+        let mut outcomes = vec![Ok(Inserted::Conflict); links.len()];
         let mut left: Part = links.into_iter().enumerate().collect();
         let reroutes = Reroutes::new("insert links");
-        let mut has_effect = false;
         while !left.is_empty() {
             let routing = self.routing().await?;
             let answers = self.insert_parts(&routing, left, token).await;
             left = Vec::new();
-            let mut failure = None;
             for (node, part, answer) in answers {
                 match answer {
                     Ok(inserted) => {
-                        has_effect = true;
                         for ((place, _), inserted) in part.iter().zip(inserted) {
-                            outcomes[*place] = inserted;
+                            outcomes[*place] = Ok(inserted);
                         }
                     }
                     Err(error) if error.kind == ErrorKind::StaleEpoch => left.extend(part),
                     Err(error) => {
-                        has_effect |= !error.kind.is_without_effect();
-                        failure = Some(self.at_node(node, error));
+                        note_failure(&mut outcomes, &part, &self.at_node(node, error));
                     }
                 }
-            }
-            if let Some(failure) = failure {
-                return Err(of_whole_request(failure, has_effect));
             }
             if !left.is_empty() {
                 // Of two links under one key the first wins.
                 left.sort_unstable_by_key(|(place, _)| *place);
-                let again = self.reroute(&routing, &reroutes).await;
-                again.map_err(|failure| of_whole_request(failure, has_effect))?;
+                if let Err(failure) = self.reroute(&routing, &reroutes).await {
+                    note_failure(&mut outcomes, &left, &failure);
+                    break;
+                }
             }
         }
         Ok(outcomes)
@@ -159,14 +170,30 @@ impl ShardRouter {
         }
         let inserts = parts.into_iter().map(|(node, part)| async move {
             let links = part.iter().map(|(_, link)| link.clone()).collect();
-            let inserted = match self.ports(routing, node).await {
-                Ok(ports) => ports.insert_if_absent(links, token).await,
-                Err(error) => Err(error),
-            };
-            self.failing.note(node, &inserted);
+            let inserted = self.write_unless_failing(node, "insert links", async {
+                let ports = self.ports(routing, node).await?;
+                ports.insert_if_absent(links, token).await
+            });
+            let inserted = inserted.await;
             (node, part, inserted)
         });
         join_all(inserts).await
+    }
+
+    /// Has a node write, unless it failed so often that it is only tried now and then.
+    pub(crate) async fn write_unless_failing<T>(
+        &self,
+        node: NodeIndex,
+        op: &'static str,
+        write: impl Future<Output = PortResult<T>>,
+    ) -> PortResult<T> {
+        if !self.failing.admits(node) {
+            let detail = "it failed the last writes, and is left out for a moment";
+            return Err(PortError::new(ErrorKind::Unavailable, BACKEND, op, detail));
+        }
+        let written = write.await;
+        self.failing.note(node, &written);
+        written
     }
 
     /// Asks each owner for what it has of `ids`, all at once, and returns the answers in the order of `ids`.
@@ -231,6 +258,12 @@ async fn first_answer(
         last = answer;
     }
     last
+}
+
+fn note_failure(outcomes: &mut [PortResult<Inserted>], part: &Part, failure: &PortError) {
+    for (place, _) in part {
+        outcomes[*place] = Err(failure.clone());
+    }
 }
 
 /// What a failure of one node means for a request to several: with another part done, nobody may use its keys again.

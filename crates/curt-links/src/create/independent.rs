@@ -1,4 +1,5 @@
-//! Independent items: what is created stays created, what met a conflict tries again.
+//! Independent items: what is created stays created, what met a conflict, or a node that is away, tries again with
+//! another key. An alias of such a node is refused alone.
 
 use curt_core::clock::UnixMillis;
 use curt_core::limits::KEY_TRIES_MAX;
@@ -10,6 +11,10 @@ use super::{LinkCreator, Outcome, supplied_key};
 use crate::Links;
 use crate::admit::AdmittedLink;
 use crate::error::{AliasHolder, LinkError};
+
+/// How often links whose node turns out to be away get keys of another one. Each such node is found out once, and is left
+/// out by the keys that are taken then.
+const ELSEWHERE_TRIES_MAX: usize = 2;
 
 /// A draft that has no outcome yet, with its place in the request.
 struct Pending {
@@ -42,10 +47,19 @@ impl Links {
                 outcomes[left.place] = Some(Err(failure.clone().into()));
             }
         }
-        Ok(outcomes
-            .into_iter()
-            .map(|outcome| outcome.unwrap_or(Err(LinkError::KeysExhausted)))
-            .collect())
+        let outcomes = outcomes.into_iter();
+        let outcomes = outcomes.map(|outcome| outcome.unwrap_or(Err(LinkError::KeysExhausted)));
+        let mut outcomes: Vec<Outcome> = outcomes.collect();
+        let is_store_failure = |outcome: &Outcome| matches!(outcome, Err(LinkError::Store(_)));
+        match outcomes
+            .iter()
+            .all(is_store_failure)
+            .then(|| outcomes.pop())
+        {
+            // Nothing was done.
+            Some(Some(Err(failure))) => Err(failure),
+            _ => Ok(outcomes),
+        }
     }
 
     /// Gives outcomes to the pending drafts until there are none left or the tries are used up.
@@ -69,32 +83,31 @@ impl Links {
                 let key = self.take_key(draft, by.owner, attempt).await;
                 links.push(self.build(draft, by, key, now));
             }
-            let inserted = match self.insert_links(links.clone(), None).await {
-                Ok(inserted) => inserted,
-                Err(failure) => {
-                    self.put_back_after(&failure, &links);
-                    if attempt == 0 && self.would_fit_elsewhere(&failure, &links) {
-                        continue;
-                    }
-                    return Err(failure);
-                }
-            };
+            let inserted = self.insert_links(links.clone(), None).await;
             let mut left = Vec::new();
             for ((item, link), inserted) in pending.drain(..).zip(links).zip(inserted) {
                 match inserted {
-                    Inserted::Created(change) => {
+                    Ok(Inserted::Created(change)) => {
                         let revision = change.revision;
                         let link = Link { revision, ..link };
                         outcomes[item.place] = Some(self.count_created(link));
                     }
-                    Inserted::Conflict if link.origin == KeyOrigin::Alias => {
+                    Ok(Inserted::Conflict) if link.origin == KeyOrigin::Alias => {
                         outcomes[item.place] =
                             Some(Err(LinkError::AliasTaken(AliasHolder::Another)));
                         taken.push((item.place, link.id));
                     }
-                    Inserted::Conflict | Inserted::CreatedBefore(_) => {
+                    Ok(Inserted::Conflict | Inserted::CreatedBefore(_)) => {
                         self.supply.conflicted(&supplied_key(&link));
                         left.push(item);
+                    }
+                    Err(failure) => {
+                        self.put_back_after(&failure, &link);
+                        let fits = self.would_fit_elsewhere(&failure, &link.id, link.origin);
+                        match fits && attempt < ELSEWHERE_TRIES_MAX {
+                            true => left.push(item),
+                            false => outcomes[item.place] = Some(Err(failure.into())),
+                        }
                     }
                 }
             }
@@ -161,13 +174,11 @@ impl Links {
         self.delete_at(link.id, link.revision, now).await.map(drop)
     }
 
-    /// Returns the keys of an insert that was clearly refused. After any other failure it may have happened, and then a
+    /// Returns the key of an insert that was clearly refused. After any other failure it may have happened, and then a
     /// key would be handed out that is on a link.
-    fn put_back_after(&self, failure: &PortError, links: &[Link]) {
-        if failure.kind.is_without_effect() {
-            for link in links.iter().filter(|link| link.origin != KeyOrigin::Alias) {
-                self.supply.put_back(supplied_key(link));
-            }
+    fn put_back_after(&self, failure: &PortError, link: &Link) {
+        if failure.kind.is_without_effect() && link.origin != KeyOrigin::Alias {
+            self.supply.put_back(supplied_key(link));
         }
     }
 }

@@ -179,22 +179,18 @@ impl Links {
             });
         }
         for key in elsewhere {
-            self.supply.put_behind(key);
+            self.supply.set_aside(key);
         }
         taken
     }
 
-    /// Whether a write that a node refused, and that changed nothing, would do with other keys: those that belong to nodes
-    /// which do not answer are all replaceable.
-    fn would_fit_elsewhere(&self, failure: &PortError, links: &[Link]) -> bool {
-        let Some(homes) = &self.ports.homes else {
-            return false;
-        };
-        let is_replaced = |link: &&Link| !homes.is_home(&link.id);
-        let mut replaced = links.iter().filter(is_replaced).peekable();
+    /// Whether a link that its node refused, unchanged, would do with another key: its own is generated, and belongs to a
+    /// node that does not answer.
+    fn would_fit_elsewhere(&self, failure: &PortError, id: &LinkId, origin: KeyOrigin) -> bool {
+        let homes = self.ports.homes.as_ref();
         failure.kind == ErrorKind::Unavailable
-            && replaced.peek().is_some()
-            && replaced.all(|link| !is_fixed(link.origin))
+            && !is_fixed(origin)
+            && homes.is_some_and(|homes| !homes.is_home(id))
     }
 
     /// The draft's alias, which was checked at admission, or a key from the supply that passes the same check.
@@ -235,38 +231,43 @@ impl Links {
         checked.is_ok()
     }
 
+    /// Inserts links; one outcome for each, in order.
     async fn insert_links(
         &self,
         links: Vec<Link>,
         token: Option<RequestToken>,
-    ) -> PortResult<Vec<Inserted>> {
+    ) -> Vec<PortResult<Inserted>> {
         let count = links.len();
-        let insert = self.write_and_invalidate(WriteOutcome::Created, |store| async move {
-            let changes = links.iter().map(LinkChange::of).collect();
-            (changes, store.insert_if_absent(links, token).await)
-        });
-        let inserted = insert.await?;
-        if inserted.len() != count {
-            let detail = format!("{} answers to {count} inserts", inserted.len());
-            return Err(PortError::new(
-                ErrorKind::Bug,
-                "links",
-                "insert links",
-                detail,
-            ));
-        }
-        Ok(inserted)
+        let insert = self.write_and_invalidate(
+            |inserted| outcome_of_inserts(inserted),
+            |store| async move {
+                let changes = links.iter().map(LinkChange::of).collect();
+                (changes, store.insert_each(links, token).await)
+            },
+        );
+        let failure = match insert.await {
+            Ok(inserted) if inserted.len() == count => return inserted,
+            Ok(inserted) => {
+                let detail = format!("{} answers to {count} inserts", inserted.len());
+                PortError::new(ErrorKind::Bug, "links", "insert links", detail)
+            }
+            Err(failure) => failure,
+        };
+        vec![Err(failure); count]
     }
 
     async fn claim(&self, links: Vec<Link>) -> PortResult<Vec<Link>> {
         let Some(seeded) = self.ports.seeded.clone() else {
             return Ok(Vec::new());
         };
-        self.write_and_invalidate(WriteOutcome::Created, |_| async move {
-            let reply = seeded.claim(links).await;
-            let claimed = reply.iter().flatten().map(LinkChange::of).collect();
-            (claimed, reply)
-        })
+        self.write_and_invalidate(
+            |_| WriteOutcome::Created,
+            |_| async move {
+                let reply = seeded.claim(links).await;
+                let claimed = reply.iter().flatten().map(LinkChange::of).collect();
+                (claimed, reply)
+            },
+        )
         .await
     }
 
@@ -301,6 +302,16 @@ impl Links {
             link,
             replayed: false,
         })
+    }
+}
+
+/// What others are told of links that were inserted so: any that failed may yet be.
+fn outcome_of_inserts<'a>(
+    inserted: impl IntoIterator<Item = &'a PortResult<Inserted>>,
+) -> WriteOutcome {
+    match inserted.into_iter().all(Result::is_ok) {
+        true => WriteOutcome::Created,
+        false => WriteOutcome::Unknown,
     }
 }
 

@@ -281,10 +281,13 @@ impl Links {
     }
 
     async fn update_at(&self, wanted: Link, seen: Revision) -> PortResult<ChangeReply> {
-        self.write_and_invalidate(WriteOutcome::Changed, |store| async move {
-            let change = change_after(&wanted.id, seen);
-            (vec![change], store.update_at(wanted, seen).await)
-        })
+        self.write_and_invalidate(
+            |_| WriteOutcome::Changed,
+            |store| async move {
+                let change = change_after(&wanted.id, seen);
+                (vec![change], store.update_at(wanted, seen).await)
+            },
+        )
         .await
     }
 
@@ -294,10 +297,13 @@ impl Links {
         seen: Revision,
         now: UnixMillis,
     ) -> PortResult<ChangeReply> {
-        self.write_and_invalidate(WriteOutcome::Changed, |store| async move {
-            let reply = store.delete_at(&id, seen, now).await;
-            (vec![change_after(&id, seen)], reply)
-        })
+        self.write_and_invalidate(
+            |_| WriteOutcome::Changed,
+            |store| async move {
+                let reply = store.delete_at(&id, seen, now).await;
+                (vec![change_after(&id, seen)], reply)
+            },
+        )
         .await
     }
 

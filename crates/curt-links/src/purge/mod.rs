@@ -6,27 +6,33 @@
 //! - *On access*: links that visitors met after their grace period are purged in batches; a full queue loses nothing but
 //!   time.
 //! - *Scheduled*: those that ended first, batch by batch while there are full batches, and a long nap after a short
-//!   one. Two purgers at once do not harm each other: the store looks at every link again before it changes it, so an
-//!   expiry that was extended in between holds.
+//!   one. Each links database is worked on by itself, so that one that is away, or has much to purge, delays no other, and
+//!   by one process, which holds its lease: the others would do the same work again. Two purgers at once do not harm each
+//!   other all the same: the store looks at every link again before it changes it, so an expiry that was extended in
+//!   between holds.
 //! - *A clock that jumped ahead* ends nothing for good: see [`ClockGuard`]. What it expired is served again when it is
 //!   right again.
 //! - *Idempotency records* that are too old to be replayed go, too.
 //! - *Recycling*, off by default: keys whose quarantine has ended go back to the supply (L-3). Nothing of the links that
 //!   had them stays: the store remembers their generation, so that the next link has another, and permissions go.
 
+mod node;
 mod pace;
 
 use std::collections::HashSet;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 use std::time::Duration;
 
 use curt_core::limits::{IDEMPOTENCY_KEPT, PURGE_BATCH_MAX};
 use curt_core::names::event;
 use curt_core::ports::{Idempotency, LinkChange, LinkIndex, Permissions};
 use curt_core::{Clock, ClockGuard, LinkId, PortError, PortResult, UnixMillis};
-use curt_keys::KeySupply;
+use curt_keys::{HeldLeases, KeySupply, LeaseName};
+use futures_util::future::join_all;
+use tokio::sync::Semaphore;
 use tokio_util::sync::CancellationToken;
 
+use self::node::PurgeNode;
 use self::pace::Pace;
 pub use self::pace::Pass;
 use crate::invalidate::WriteOutcome;
@@ -34,6 +40,8 @@ use crate::metrics::LinkMetrics;
 use crate::resolve::{EndedSeen, Resolver};
 
 const DAY: Duration = Duration::from_secs(24 * 3_600);
+/// Databases that are worked on at a time.
+const NODES_AT_ONCE_MAX: usize = 8;
 /// Between two batches of links that visitors met: at most ten small transactions a second.
 const ACCESS_PAUSE: Duration = Duration::from_millis(100);
 
@@ -49,7 +57,7 @@ pub struct PurgeSettings {
     pub every: Duration,
     /// Links in one batch; at most [`PURGE_BATCH_MAX`].
     pub batch: usize,
-    /// Most links that the schedule purges in a second.
+    /// Most links that the schedule purges in a second, in each links database.
     pub rate_max: u32,
     /// Give the keys of old tombstones back to the supply.
     pub recycle: bool,
@@ -76,6 +84,10 @@ impl Default for PurgeSettings {
 #[derive(Clone)]
 pub struct PurgePorts {
     pub index: Arc<dyn LinkIndex>,
+    /// Every links database by itself, where there are several; see [`LinkPorts`](curt_core::ports::LinkPorts).
+    pub nodes: Vec<Arc<dyn LinkIndex>>,
+    /// Only the holder of a database's lease purges it.
+    pub leases: Arc<HeldLeases>,
     pub idempotency: Arc<dyn Idempotency>,
     pub permissions: Arc<dyn Permissions>,
     pub clock: Arc<dyn Clock>,
@@ -99,8 +111,8 @@ pub struct Purger {
     supply: Arc<KeySupply>,
     resolver: Arc<Resolver>,
     metrics: LinkMetrics,
-    /// Keys that left the store and whose next steps failed: to revoke permissions, and to give them to the supply.
-    released: Mutex<Vec<LinkChange>>,
+    nodes: Vec<PurgeNode>,
+    at_once: Semaphore,
 }
 
 impl Purger {
@@ -116,43 +128,73 @@ impl Purger {
             rate_max: settings.rate_max.max(1),
             ..settings
         };
+        let indexes = match ports.nodes.is_empty() {
+            true => vec![ports.index.clone()],
+            false => ports.nodes.clone(),
+        };
+        let nodes = indexes.into_iter().enumerate();
         Arc::new(Self {
             settings,
             ports,
             supply,
             resolver,
             metrics,
-            released: Mutex::default(),
+            nodes: nodes.map(|(at, index)| PurgeNode::new(at, index)).collect(),
+            at_once: Semaphore::new(NODES_AT_ONCE_MAX),
         })
     }
 
     /// Works until `stop`; a batch under way is finished.
     pub async fn run(self: Arc<Self>, stop: CancellationToken) {
         let pace = Pace::new(&self.settings);
-        let sweep = async {
-            if self.settings.scheduled {
-                pace.keep(&stop, || self.sweep()).await;
+        let (pace, stop, purger) = (&pace, &stop, &*self);
+        let nodes = || self.nodes.iter().enumerate();
+        let sweeps = nodes().map(|(at, node)| async move {
+            if purger.settings.scheduled {
+                let pass = || purger.on_lease(&node.lease, purger.sweep(at));
+                pace.keep(stop, pass).await;
             }
-        };
-        let recycle = async {
-            if self.settings.recycle {
-                pace.keep(&stop, || self.recycle()).await;
+        });
+        let recycles = nodes().map(|(at, node)| async move {
+            if purger.settings.recycle {
+                let pass = || purger.on_lease(&node.lease, purger.recycle(at));
+                pace.keep(stop, pass).await;
             }
-        };
-        let forget = pace.keep(&stop, || self.forget());
-        tokio::join!(sweep, recycle, forget, self.purge_seen(&stop));
+        });
+        let forget = pace.keep(stop, || {
+            purger.on_lease(&LeaseName::Requests, purger.forget())
+        });
+        let nodes = async { tokio::join!(join_all(sweeps), join_all(recycles)) };
+        tokio::join!(nodes, forget, self.purge_seen(stop));
+        self.ports.leases.release_all().await;
     }
 
-    /// One batch of links whose grace period has ended, oldest first.
-    pub async fn sweep(&self) -> PortResult<Pass> {
-        let Some(now) = self.ports.trusted_now() else {
+    /// Runs a pass if its work is this process's, beside few others.
+    async fn on_lease(
+        &self,
+        lease: &LeaseName,
+        pass: impl Future<Output = PortResult<Pass>>,
+    ) -> PortResult<Pass> {
+        // It is never closed.
+        let _permit = self.at_once.acquire().await;
+        match self.ports.leases.keep(lease).await {
+            true => pass.await,
+            false => Ok(Pass::Short),
+        }
+    }
+
+    /// One batch of links whose grace period has ended, oldest first, of the links database with this
+    /// number.
+    pub async fn sweep(&self, node: usize) -> PortResult<Pass> {
+        let (Some(now), Some(node)) = (self.ports.trusted_now(), self.nodes.get(node)) else {
             return Ok(Pass::Short);
         };
         let before = now.minus(self.settings.grace);
-        let ended = self.ports.index.ended(before, self.settings.batch).await?;
-        let backlog = i64::try_from(ended.len()).unwrap_or(i64::MAX);
+        let ended = node.index.ended(before, self.settings.batch).await?;
+        node.set_backlog(ended.len());
+        let backlog = self.nodes.iter().map(PurgeNode::backlog).sum();
         self.metrics.purge_backlog.set(backlog);
-        let purged = self.purge(&ended, "schedule").await?;
+        let purged = self.purge(&*node.index, &ended, "schedule").await?;
         Ok(Pass::of(ended.len(), purged, self.settings.batch))
     }
 
@@ -166,21 +208,22 @@ impl Purger {
         Ok(Pass::of(forgotten, forgotten, batch))
     }
 
-    /// One batch of tombstones whose quarantine has ended.
-    pub async fn recycle(&self) -> PortResult<Pass> {
-        let Some(now) = self.ports.trusted_now() else {
+    /// One batch of tombstones whose quarantine has ended, of the links database with this
+    /// number.
+    pub async fn recycle(&self, node: usize) -> PortResult<Pass> {
+        let (Some(now), Some(node)) = (self.ports.trusted_now(), self.nodes.get(node)) else {
             return Ok(Pass::Short);
         };
         let before = now.minus(self.settings.quarantine);
-        let mut keys = std::mem::take(&mut *self.released());
+        let mut keys = std::mem::take(&mut *node.released());
         let wanted = self.settings.batch.saturating_sub(keys.len());
-        match self.ports.index.release(before, wanted).await {
+        match node.index.release(before, wanted).await {
             Ok(released) => {
                 self.drop_copies(&released).await;
                 keys.extend(released);
             }
             Err(failure) => {
-                *self.released() = keys;
+                *node.released() = keys;
                 return Err(failure);
             }
         }
@@ -188,7 +231,7 @@ impl Purger {
             return Ok(Pass::Short);
         }
         if let Err(failure) = self.give_back(&keys).await {
-            *self.released() = keys;
+            *node.released() = keys;
             return Err(failure);
         }
         Ok(Pass::of(keys.len(), keys.len(), self.settings.batch))
@@ -220,7 +263,7 @@ impl Purger {
             }
             let mut ids = HashSet::new();
             batch.retain(|(id, _)| ids.insert(id.clone()));
-            if let Err(failure) = self.purge(&batch, "access").await {
+            if let Err(failure) = self.purge(&*self.ports.index, &batch, "access").await {
                 // Dropped: the schedule finds these links, or the next visitor does.
                 report(&failure);
             }
@@ -232,7 +275,12 @@ impl Purger {
         }
     }
 
-    async fn purge(&self, batch: &[EndedSeen], how: &'static str) -> PortResult<usize> {
+    async fn purge(
+        &self,
+        index: &dyn LinkIndex,
+        batch: &[EndedSeen],
+        how: &'static str,
+    ) -> PortResult<usize> {
         if batch.is_empty() {
             return Ok(0);
         }
@@ -241,7 +289,7 @@ impl Purger {
             return Ok(0);
         };
         let before = now.minus(self.settings.grace);
-        let purged = self.ports.index.purge(batch, before, now).await?;
+        let purged = index.purge(batch, before, now).await?;
         self.drop_copies(&purged).await;
         self.metrics.purged(how).inc_by(purged.len() as u64);
         if !purged.is_empty() {
@@ -259,10 +307,6 @@ impl Purger {
         self.resolver.invalidate(changes);
         let outcome = WriteOutcome::Changed;
         self.resolver.publish(changes.to_vec(), outcome).await;
-    }
-
-    fn released(&self) -> std::sync::MutexGuard<'_, Vec<LinkChange>> {
-        self.released.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 

@@ -10,8 +10,8 @@ use curt_core::clock::ManualClock;
 use curt_core::ports::SeededDatabase;
 use curt_core::{ErrorKind, PortError, PortResult};
 use curt_links::{
-    IdempotencyKey, LinkError, LinkMetrics, LinkSettings, Links, NewLink, ResolveMetrics, Resolver,
-    ResolverSettings,
+    Created, IdempotencyKey, LinkError, LinkMetrics, LinkSettings, Links, NewLink, ResolveMetrics,
+    Resolver, ResolverSettings,
 };
 use curt_memory::MemoryLinkStore;
 use curt_postgres::{Postgres, PostgresSettings};
@@ -44,15 +44,28 @@ impl Interceptor for Kill {
     }
 }
 
-type Answer = Vec<Option<String>>;
+/// What is told of an item.
+#[derive(Clone, Debug, PartialEq, Eq)]
+enum Told {
+    Made(String),
+    Taken,
+    /// Nothing that a retry may not better.
+    NotYet,
+}
 
-/// What a life of the process answers; `None` when it was killed.
+type Answer = Vec<Told>;
+
+fn is_whole(answer: &Answer) -> bool {
+    !answer.contains(&Told::NotYet)
+}
+
+/// What a life of the process answers, the one that was killed included, as far as it came.
 async fn live(
     database: &Arc<dyn SeededDatabase>,
     is_one_at_a_time: bool,
     name: &str,
     calls: usize,
-) -> Option<Answer> {
+) -> Answer {
     let kill = Kill(AtomicUsize::new(calls));
     let store = match is_one_at_a_time {
         true => InterceptedLinks::one_at_a_time(database.clone(), kill),
@@ -90,17 +103,22 @@ async fn live(
         key: "bulk".into(),
         fingerprint: [7; 32],
     };
+    let is_killed = |error: &LinkError| match error {
+        LinkError::Store(failure) => failure.backend == "killed",
+        _ => false,
+    };
     let outcomes = match links.create_many(ANN, items, Some(key)).await {
         Ok(outcomes) => outcomes,
-        Err(LinkError::Store(failure)) if failure.backend == "killed" => return None,
+        Err(error) if is_killed(&error) => return vec![Told::NotYet],
         Err(other) => panic!("{other:?}"),
     };
-    let answer = outcomes.into_iter().map(|outcome| match outcome {
-        Ok(created) => Some(created.link.id.key.to_string()),
-        Err(LinkError::AliasTaken(_)) => None,
+    let told = |outcome| match outcome {
+        Ok(Created { link, .. }) => Told::Made(link.id.key.to_string()),
+        Err(LinkError::AliasTaken(_)) => Told::Taken,
+        Err(error) if is_killed(&error) => Told::NotYet,
         Err(other) => panic!("{other:?}"),
-    });
-    Some(answer.collect())
+    };
+    outcomes.into_iter().map(told).collect()
 }
 
 /// Kills the request after each of its calls, the first retry somewhere, and lets two retries at once finish it.
@@ -115,13 +133,20 @@ async fn kill_everywhere(open: impl AsyncFn() -> Arc<dyn SeededDatabase>, is_one
             let second = live("second", (calls * 7 + round) % 12).await;
             let (third, fourth) = tokio::join!(live("third", 999), live("fourth", 999));
             let what = format!("killed after {calls} calls");
-            let answer = live("last", 999).await.unwrap();
-            for earlier in [&first, &second, &third, &fourth].into_iter().flatten() {
-                assert_eq!(*earlier, answer, "{what}: the same answer");
+            let answer = live("last", 999).await;
+            for earlier in [&first, &second, &third, &fourth] {
+                for (told, last) in earlier.iter().zip(&answer) {
+                    let is_same = [last, &Told::NotYet].contains(&told);
+                    assert!(is_same, "{what}: {told:?}, then {last:?}");
+                }
             }
-            assert!(third.is_some() && fourth.is_some(), "{what}");
-            assert_eq!(answer[MADE], None, "{what}: the alias was taken");
-            let keys: HashSet<&String> = answer.iter().flatten().collect();
+            assert!(is_whole(&third) && is_whole(&fourth), "{what}");
+            assert_eq!(answer[MADE], Told::Taken, "{what}: the alias was taken");
+            let made = answer.iter().filter_map(|told| match told {
+                Told::Made(key) => Some(key),
+                _ => None,
+            });
+            let keys: HashSet<&String> = made.collect();
             assert_eq!(keys.len(), MADE, "K-1, {what}: {answer:?}");
             for key in keys {
                 let link = database.get(&id(key)).await.unwrap();
@@ -129,7 +154,7 @@ async fn kill_everywhere(open: impl AsyncFn() -> Arc<dyn SeededDatabase>, is_one
             }
             let counts = database.counts().await.unwrap();
             assert_eq!(counts.live, MADE as u64 + 2, "K-1, {what}: no link beside");
-            if first.is_some() {
+            if is_whole(&first) {
                 assert!(
                     calls >= 5,
                     "begin, insert, replace the plan, insert, finish"

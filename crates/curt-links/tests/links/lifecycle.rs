@@ -243,7 +243,7 @@ async fn a_refused_alias_says_which_of_ones_own_links_has_it() {
     world.links.delete(own(ANN), "purged", None).await.unwrap();
     world.clock.set(START.plus(GRACE));
     world.links.delete(own(ANN), "deleted", None).await.unwrap();
-    world.purger(purge_settings()).sweep().await.unwrap();
+    world.purger(purge_settings()).sweep(0).await.unwrap();
     for (key, want) in [
         ("mine", AliasHolder::Own(EffectiveState::Active)),
         ("deleted", AliasHolder::Own(EffectiveState::Deleted)),

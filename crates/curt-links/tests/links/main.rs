@@ -18,6 +18,7 @@ mod lifecycle;
 mod manage;
 mod metrics;
 mod purge;
+mod purge_nodes;
 mod resolve;
 mod shared;
 mod world;

@@ -46,10 +46,10 @@ async fn a_sweep_takes_the_expired_and_leaves_the_others() {
     world.alias("c", TARGET).await;
     world.resolve("a").await;
     let purger = world.purger(PurgeSettings::default());
-    assert_eq!(purger.sweep().await.unwrap(), Pass::Short);
+    assert_eq!(purger.sweep(0).await.unwrap(), Pass::Short);
     assert_eq!(state(&world, "a").await, Some(LinkState::Active));
     world.clock.set(START.plus(DAY));
-    assert_eq!(purger.sweep().await.unwrap(), Pass::Short);
+    assert_eq!(purger.sweep(0).await.unwrap(), Pass::Short);
     assert_eq!(state(&world, "a").await, Some(LinkState::Tombstone));
     assert_eq!(state(&world, "b").await, Some(LinkState::Active));
     assert_eq!(state(&world, "c").await, Some(LinkState::Active));
@@ -68,9 +68,9 @@ async fn sweeps_go_batch_by_batch() {
         ..PurgeSettings::default()
     });
     let passes = [
-        purger.sweep().await.unwrap(),
-        purger.sweep().await.unwrap(),
-        purger.sweep().await.unwrap(),
+        purger.sweep(0).await.unwrap(),
+        purger.sweep(0).await.unwrap(),
+        purger.sweep(0).await.unwrap(),
     ];
     assert_eq!(passes, [Pass::Full, Pass::Full, Pass::Short]);
     assert_eq!(world.store.counts().await.unwrap().live, 0);
@@ -208,11 +208,11 @@ async fn keys_are_recycled_only_after_their_quarantine_l3() {
     world
         .clock
         .set(START.plus(DAY * 180 - Duration::from_millis(1)));
-    purger.recycle().await.unwrap();
+    purger.recycle(0).await.unwrap();
     assert_eq!(state(&world, "gen0001").await, Some(LinkState::Tombstone));
     world.clock.set(START.plus(DAY * 180));
     assert_eq!(world.resolve("gen0001").await, DELETED);
-    purger.recycle().await.unwrap();
+    purger.recycle(0).await.unwrap();
     assert_eq!(state(&world, "gen0001").await, None);
     assert_eq!(world.resolve("gen0001").await, Resolution::Absent);
     assert_eq!(
@@ -239,7 +239,7 @@ async fn a_recycled_key_takes_nothing_of_its_link_along() {
         quarantine: Duration::ZERO,
         ..PurgeSettings::default()
     });
-    purger.recycle().await.unwrap();
+    purger.recycle(0).await.unwrap();
     assert_eq!(state(&world, "gen0001").await, None);
     let new = NewLink {
         alias: Some("gen0001".into()),

@@ -4,12 +4,12 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use curt_core::clock::ManualClock;
-use curt_core::ports::{LinkChange, LinkStore};
+use curt_core::ports::{LinkChange, LinkIndex, LinkStore};
 use curt_core::{
     Alphabet, Clock, DomainId, GoneCause, Key, KeyOrigin, LinkId, LinkRef, OwnerId, Revision,
     UnixMillis,
 };
-use curt_keys::{KeyMetrics, KeyPorts, KeySettings, KeySupply, Strategy, SuppliedKey};
+use curt_keys::{HeldLeases, KeyMetrics, KeyPorts, KeySettings, KeySupply, Strategy, SuppliedKey};
 use curt_links::{
     Created, Expiry, LinkCreator, LinkError, LinkMetrics, LinkPolicy, LinkSettings, Links, NewLink,
     PurgePorts, PurgeSettings, Purger, Resolution, ResolveMetrics, Resolver, ResolverSettings, Who,
@@ -100,10 +100,23 @@ impl World {
     }
 
     pub(crate) fn purger(&self, settings: PurgeSettings) -> Arc<Purger> {
+        let leases = MemoryLeases::new(self.clock.clone());
+        self.purger_of(settings, Vec::new(), leases)
+    }
+
+    /// A purger over several nodes, of a process that holds these leases.
+    pub(crate) fn purger_of(
+        &self,
+        settings: PurgeSettings,
+        nodes: Vec<Arc<dyn LinkIndex>>,
+        leases: MemoryLeases,
+    ) -> Arc<Purger> {
         Purger::new(
             settings,
             PurgePorts {
                 index: self.store.clone(),
+                nodes,
+                leases: Arc::new(HeldLeases::new(Arc::new(leases), DAY)),
                 idempotency: self.store.clone(),
                 permissions: self.permissions.clone(),
                 clock: self.clock.clone(),

@@ -1,11 +1,12 @@
 //! One of four nodes is away.
 
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use curt_core::ports::{
-    Idempotency, LinkHomes, LinkIndex, LinkStore, LinkTotals, ListQuery, SeededLinks,
+    Idempotency, LinkHomes, LinkIndex, LinkStore, LinkTotals, ListQuery, RequestToken, SeededLinks,
 };
-use curt_core::{ErrorKind, LinkId, ShardId, UnixMillis};
+use curt_core::{ErrorKind, Link, LinkId, Revision, ShardId, UnixMillis};
 use curt_shards::ShardRouter;
 use curt_testkit::engines::postgres::{Server, shared};
 use curt_testkit::need;
@@ -69,6 +70,7 @@ async fn a_dead_node_costs_its_own_links_only() {
         assert!(failed.is_transient(), "{failed:?}");
         assert!(failed.detail.contains("links node 3"), "{failed}");
     }
+    check_each(&router).await;
     // Some of these were inserted: their keys are not free.
     let bulk = (0..20).map(|n| link(&format!("bulk{n}"))).collect();
     assert_eq!(
@@ -88,7 +90,32 @@ async fn a_dead_node_costs_its_own_links_only() {
     check_background(&router).await;
 }
 
-async fn check_background(router: &ShardRouter) {
+/// Each link has its own outcome, twice: the second time its request made those of the others before.
+async fn check_each(router: &ShardRouter) {
+    let token = Some(RequestToken([7; 16]));
+    let keys: Vec<String> = (0..20).map(|n| format!("each{n}")).collect();
+    for is_repeated in [false, true] {
+        let links = keys.iter().map(|key| link(key)).collect();
+        let outcomes = router.insert_each(links, token).await.unwrap();
+        for (key, outcome) in keys.iter().zip(&outcomes) {
+            match outcome {
+                Err(error) => {
+                    assert!(is_dead(&id(key)) && error.is_transient(), "{error:?}");
+                    assert!(error.detail.contains("links node 3"), "{error}");
+                }
+                Ok(inserted) => {
+                    assert!(!is_dead(&id(key)), "{key}: {inserted:?}");
+                    assert!(inserted.is_made(), "{key}: {inserted:?}");
+                    assert_eq!(inserted.is_created(), !is_repeated, "{key}");
+                }
+            }
+        }
+        let failed = outcomes.iter().filter(|outcome| outcome.is_err()).count();
+        assert!(failed > 0 && failed < outcomes.len(), "{failed}");
+    }
+}
+
+async fn check_background(router: &Arc<ShardRouter>) {
     // What nobody waits for goes on with the others.
     router.ping().await.unwrap();
     router.ping_reads().await.unwrap();
@@ -99,4 +126,43 @@ async fn check_background(router: &ShardRouter) {
     let health = router.check_nodes().await.unwrap();
     let answers: Vec<bool> = health.iter().map(|node| node.answer.is_ok()).collect();
     assert_eq!(answers, [true, true, true, false]);
+    check_purge(router).await;
+}
+
+/// Each node is purged by itself.
+async fn check_purge(router: &Arc<ShardRouter>) {
+    let due = NOW.plus(Duration::from_secs(60));
+    let keys: Vec<String> = (0..24).map(|n| format!("due{n}")).collect();
+    let keys: Vec<&String> = keys.iter().filter(|key| !is_dead(&id(key))).collect();
+    let links = keys.iter().map(|key| Link {
+        expires_at: Some(NOW),
+        ..link(key)
+    });
+    router.insert(links.collect()).await.unwrap();
+    let mut purged = Vec::new();
+    for (node, index) in router.node_indexes().into_iter().enumerate() {
+        let ended = index.ended(due, 100).await;
+        if node == 3 {
+            let error = ended.unwrap_err();
+            assert!(error.detail.contains("links node 3"), "{error}");
+            continue;
+        }
+        let ended = ended.unwrap();
+        assert!(!ended.is_empty(), "node {node} has none");
+        let of_node = |(id, _): &(LinkId, _)| usize::from(ShardId::of(id).number() % 4) == node;
+        assert!(ended.iter().all(of_node), "{ended:?}");
+        // A link that another node has is left to it.
+        let other = (
+            id(keys
+                .iter()
+                .find(|key| !of_node(&(id(key), Revision::FIRST)))
+                .unwrap()),
+            Revision::FIRST,
+        );
+        let batch: Vec<_> = ended.iter().cloned().chain([other]).collect();
+        let changes = index.purge(&batch, due, due).await.unwrap();
+        assert_eq!(changes.len(), ended.len());
+        purged.extend(changes);
+    }
+    assert_eq!(purged.len(), keys.len());
 }

@@ -7,9 +7,10 @@ use std::time::Duration;
 use curt_core::Placement;
 use curt_core::ports::{LinkShards, ShardMaps};
 use curt_memory::{MemoryLinkStore, MemoryShardMaps};
-use curt_postgres::{Postgres, PostgresSettings};
+use curt_postgres::{LINKS, Postgres, PostgresSettings, SHARD_MAP};
 use curt_shards::{ShardNode, ShardRouter};
 use curt_sqlite::{Sqlite, SqliteSettings, Synchronous};
+use curt_testkit::engines::postgres::{Database, Server};
 
 pub(crate) const MODULO: Placement = Placement::Modulo;
 pub(crate) const RING: Placement = Placement::Ring { virtual_nodes: 64 };
@@ -44,6 +45,17 @@ pub(crate) fn in_files(folder: &Path, count: usize, placement: Placement) -> Arc
     let files: Vec<_> = (0..count).map(file).collect();
     let maps = files[0].shard_maps();
     over(files.iter().map(Sqlite::shards).collect(), maps, placement)
+}
+
+/// Four databases with the tables of nodes.
+pub(crate) fn databases(server: &Arc<Server>) -> [Database; 4] {
+    let make_tables = async |url: String| {
+        let node = Postgres::open(&url, &settings())?;
+        node.migrate(&LINKS).await?;
+        node.migrate(&SHARD_MAP).await?;
+        Ok(())
+    };
+    server.copies("shard", make_tables).unwrap()
 }
 
 /// The map is in the first database.

@@ -36,12 +36,12 @@ macro_rules! over_four_nodes {
             use curt_testkit::engines::postgres::shared;
             use curt_testkit::need;
 
-            use crate::nodes::{in_databases, $placement};
+            use crate::nodes::{databases, in_databases, $placement};
 
             macro_rules! fresh {
                 () => {{
                     let server = need!(shared());
-                    let databases = [0; 4].map(|_| server.database("shard").unwrap());
+                    let databases = databases(&server);
                     let urls = databases.each_ref().map(|database| database.url());
                     (databases, in_databases(&urls, $placement))
                 }};

@@ -12,7 +12,7 @@ use curt_testkit::engines::postgres::shared;
 use curt_testkit::need;
 use curt_testkit::sample::{SampleWrites as _, later, link};
 
-use crate::nodes::{MODULO, RING, over, settings};
+use crate::nodes::{MODULO, RING, databases, over, settings};
 
 /// A store over several nodes, and its map.
 struct World {
@@ -77,7 +77,7 @@ mod in_databases {
     macro_rules! fresh {
         () => {{
             let server = need!(shared());
-            let databases = [0; 4].map(|_| server.database("shard").unwrap());
+            let databases = databases(&server);
             let open = |url: String| Postgres::open(&url, &settings()).unwrap();
             let nodes = databases.each_ref().map(|database| open(database.url()));
             let maps = nodes[0].shard_maps();

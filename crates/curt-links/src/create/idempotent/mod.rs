@@ -4,6 +4,8 @@
 //! ones are created, and the outcome is the same. Keys of a stored plan are not given back to the supply, because the
 //! retry is going to use them, unless nothing came of it and its record could be removed.
 
+mod answer;
+
 use std::collections::HashSet;
 use std::sync::Arc;
 
@@ -13,13 +15,13 @@ use curt_core::ports::{
     BeginReply, CreationOutcome, CreationPlan, IdempotentRequest, Inserted, LinkChange, PlannedKey,
     RequestToken,
 };
-use curt_core::{Field, FieldError, KeyOrigin, Link, LinkId, OwnerId, PortResult};
+use curt_core::{Field, FieldError, KeyOrigin, Link, LinkId, OwnerId, PortError, PortResult};
 use curt_keys::SuppliedKey;
 
-use super::{Created, LinkCreator, Outcome};
+use super::{LinkCreator, Outcome};
 use crate::Links;
 use crate::admit::AdmittedLink;
-use crate::error::{AliasHolder, LinkError};
+use crate::error::LinkError;
 use crate::invalidate::WriteOutcome;
 
 /// The client's `Idempotency-Key` and a digest of the request that carried it.
@@ -63,6 +65,15 @@ struct Creation {
     is_new: bool,
     /// Per link, what the insert under its planned key said.
     inserted: Vec<Option<Inserted>>,
+    /// The links that could not be inserted, by their places.
+    failures: Vec<(usize, PortError)>,
+}
+
+/// How far a request was carried out.
+enum Progress {
+    Answered(Vec<Outcome>),
+    /// Nothing came of it, and its record is gone, because of nodes that are away: with other keys it may do.
+    Cancelled(Vec<AdmittedLink>, PortError),
 }
 
 impl Creation {
@@ -87,6 +98,24 @@ impl Links {
         request: IdempotentRequest,
         now: UnixMillis,
     ) -> Result<Vec<Outcome>, LinkError> {
+        let first = self.begin_or_resume(by, drafts, &request, now).await?;
+        let drafts = match first {
+            Progress::Answered(outcomes) => return Ok(outcomes),
+            Progress::Cancelled(drafts, _) => drafts,
+        };
+        match self.begin_or_resume(by, drafts, &request, now).await? {
+            Progress::Answered(outcomes) => Ok(outcomes),
+            Progress::Cancelled(_, failure) => Err(failure.into()),
+        }
+    }
+
+    async fn begin_or_resume(
+        &self,
+        by: LinkCreator,
+        drafts: Vec<AdmittedLink>,
+        request: &IdempotentRequest,
+        now: UnixMillis,
+    ) -> Result<Progress, LinkError> {
         let mut keys = Vec::with_capacity(drafts.len());
         for draft in &drafts {
             keys.push(self.plan_key(draft, by.owner, 0).await);
@@ -102,8 +131,9 @@ impl Links {
                 keys,
             },
             is_new: true,
+            failures: Vec::new(),
         };
-        let (begun, outcome) = match self.begin(&request, &mut creation).await {
+        let (begun, outcome) = match self.begin(request, &mut creation).await {
             Ok(begun) => begun,
             Err(failure) => {
                 if failure.kind.is_without_effect() {
@@ -117,11 +147,15 @@ impl Links {
             creation.is_new = false;
         }
         match (begun, outcome) {
-            (BeginReply::New, Some(stored)) => return self.answer(creation, stored).await,
+            (BeginReply::New, Some(stored)) => {
+                let outcomes = self.answer(creation, stored).await?;
+                return Ok(Progress::Answered(outcomes));
+            }
             (BeginReply::New, None) => {}
             (BeginReply::Resumed(plan), _) => creation.plan = plan,
             (BeginReply::Replayed(outcome), _) => {
-                return self.replay(by, creation.drafts.len(), outcome).await;
+                let outcomes = self.replay(by, creation.drafts.len(), outcome).await?;
+                return Ok(Progress::Answered(outcomes));
             }
             (BeginReply::Mismatch, _) => return Err(LinkError::IdempotencyMismatch),
         }
@@ -129,7 +163,7 @@ impl Links {
         if creation.plan.keys.len() != creation.drafts.len() {
             return Err(LinkError::IdempotencyMismatch);
         }
-        self.carry_out(&request, creation).await
+        self.carry_out(request, creation).await
     }
 
     /// Stores the plan. An engine with transactions also inserts the links, and stores the outcome if all keys were free.
@@ -145,10 +179,13 @@ impl Links {
         let places = 0..creation.plan.keys.len();
         let links: Vec<Link> = places.map(|at| self.planned_link(creation, at)).collect();
         let (request, plan) = (request.clone(), creation.plan.clone());
-        let create = self.write_and_invalidate(WriteOutcome::Created, |_| async move {
-            let changes = links.iter().map(LinkChange::of).collect();
-            (changes, port.create_at_once(&request, &plan, links).await)
-        });
+        let create = self.write_and_invalidate(
+            |_| WriteOutcome::Created,
+            |_| async move {
+                let changes = links.iter().map(LinkChange::of).collect();
+                (changes, port.create_at_once(&request, &plan, links).await)
+            },
+        );
         let created = create.await?;
         for (place, inserted) in created.inserted.into_iter().enumerate() {
             self.note_inserted(creation, place, inserted);
@@ -161,17 +198,17 @@ impl Links {
         &self,
         request: &IdempotentRequest,
         mut creation: Creation,
-    ) -> Result<Vec<Outcome>, LinkError> {
+    ) -> Result<Progress, LinkError> {
         for attempt in 1..=KEY_TRIES_MAX {
-            if let Err(failure) = self.insert_planned(&mut creation).await {
-                if attempt == 1 && creation.is_new && failure.kind.is_without_effect() {
-                    self.cancel(request, &creation.plan).await;
-                }
-                return Err(failure.into());
+            self.insert_planned(&mut creation).await;
+            if !creation.failures.is_empty() {
+                let is_first = attempt == 1;
+                return self.break_off(request, creation, is_first).await;
             }
             let inserted = creation.inserted.iter().flatten();
             if let Some(outcome) = CreationOutcome::of(&creation.plan, inserted) {
-                return self.finish(request, creation, outcome).await;
+                let outcomes = self.finish(request, creation, outcome).await?;
+                return Ok(Progress::Answered(outcomes));
             }
             let all = 0..creation.plan.keys.len();
             let taken: Vec<usize> = all.filter(|place| creation.is_key_taken(*place)).collect();
@@ -181,17 +218,19 @@ impl Links {
         Err(LinkError::KeysExhausted)
     }
 
-    /// Gives the keys of a plan back that nothing came of, as long as no retry can have resumed it.
-    async fn cancel(&self, request: &IdempotentRequest, plan: &CreationPlan) {
+    /// Gives the keys of a plan back that nothing came of, if its record could be removed, and says whether it was.
+    async fn cancel(&self, request: &IdempotentRequest, plan: &CreationPlan) -> bool {
         let cancelled = self.ports.idempotency.cancel(request, plan.token).await;
         // Otherwise the next retry uses them. That this failed, too, was noted with its port.
-        if cancelled.unwrap_or(false) {
+        let is_cancelled = cancelled.unwrap_or(false);
+        if is_cancelled {
             self.put_back(&plan.keys);
         }
+        is_cancelled
     }
 
-    /// Inserts the links that have no answer yet.
-    async fn insert_planned(&self, creation: &mut Creation) -> PortResult<()> {
+    /// Inserts the links that have no answer yet, and notes which could not be.
+    async fn insert_planned(&self, creation: &mut Creation) {
         let mut ids: HashSet<&LinkId> = HashSet::new();
         let (mut places, mut links) = (Vec::new(), Vec::new());
         for (place, key) in creation.plan.keys.iter().enumerate() {
@@ -204,14 +243,16 @@ impl Links {
             }
         }
         if links.is_empty() {
-            return Ok(());
+            return;
         }
         let token = Some(creation.plan.token);
-        let inserted = self.insert_links(links, token).await?;
+        let inserted = self.insert_links(links, token).await;
         for (place, inserted) in places.into_iter().zip(inserted) {
-            self.note_inserted(creation, place, inserted);
+            match inserted {
+                Ok(inserted) => self.note_inserted(creation, place, inserted),
+                Err(failure) => creation.failures.push((place, failure)),
+            }
         }
-        Ok(())
     }
 
     fn note_inserted(&self, creation: &mut Creation, place: usize, inserted: Inserted) {
@@ -279,40 +320,6 @@ impl Links {
         self.answer(creation, stored).await
     }
 
-    /// What a request is answered whose outcome this is.
-    async fn answer(
-        &self,
-        creation: Creation,
-        stored: CreationOutcome,
-    ) -> Result<Vec<Outcome>, LinkError> {
-        let is_before =
-            |inserted: &Option<Inserted>| matches!(inserted, Some(Inserted::CreatedBefore(_)));
-        if creation.inserted.iter().any(is_before) {
-            let count = creation.drafts.len();
-            return self.replay(creation.by, count, stored).await;
-        }
-        let is_taken =
-            |place: &usize| !matches!(creation.inserted[*place], Some(Inserted::Created(_)));
-        let taken = (0..creation.inserted.len()).filter(is_taken);
-        let taken: Vec<LinkId> = taken.map(|at| creation.plan.keys[at].id.clone()).collect();
-        let owner = creation.by.owner;
-        let holders = self.alias_holders(owner, &taken, creation.plan.at).await;
-        let mut holders = holders.into_iter();
-        let outcome = |(place, inserted): (usize, &Option<Inserted>)| match inserted {
-            Some(Inserted::Created(change)) => Ok(Created {
-                link: Link {
-                    revision: change.revision,
-                    ..self.planned_link(&creation, place)
-                },
-                replayed: false,
-            }),
-            _ => Err(LinkError::AliasTaken(
-                holders.next().unwrap_or(AliasHolder::Another),
-            )),
-        };
-        Ok(creation.inserted.iter().enumerate().map(outcome).collect())
-    }
-
     async fn plan_key(&self, draft: &AdmittedLink, owner: OwnerId, attempt: usize) -> PlannedKey {
         let SuppliedKey { key, origin } = self.take_key(draft, owner, attempt).await;
         let id = LinkId::new(self.settings.domain, key);
@@ -324,36 +331,6 @@ impl Links {
         for key in keys.iter().filter(|key| key.origin != KeyOrigin::Alias) {
             self.supply.put_back(supplied_key(key));
         }
-    }
-
-    /// What has become of the links that the request made.
-    async fn replay(
-        &self,
-        by: LinkCreator,
-        count: usize,
-        outcome: CreationOutcome,
-    ) -> Result<Vec<Outcome>, LinkError> {
-        // As above: pairing the rest with the wrong links would be worse than refusing.
-        if outcome.ids.len() != count {
-            return Err(LinkError::IdempotencyMismatch);
-        }
-        let ids: Vec<LinkId> = outcome.ids.iter().flatten().cloned().collect();
-        let mut links = self.ports.store.get_many(&ids).await?.into_iter();
-        // Another owner's link, or one of another time, has got the key since.
-        let is_made_then = |link: &Link| {
-            link.owner == by.owner && link.created_at == outcome.at && link.state.is_live()
-        };
-        let replayed = |id: &Option<LinkId>| {
-            let id = id.as_ref();
-            let id = id.ok_or(LinkError::AliasTaken(AliasHolder::Another))?;
-            let link = links.next().flatten().filter(is_made_then);
-            let link = link.ok_or_else(|| LinkError::CreatedAndGone(id.key.clone()))?;
-            Ok(Created {
-                link,
-                replayed: true,
-            })
-        };
-        Ok(outcome.ids.iter().map(replayed).collect())
     }
 }
 
