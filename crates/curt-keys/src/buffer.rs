@@ -18,6 +18,8 @@ use crate::pace::{Nudges, jittered, report};
 use crate::settings::BufferSettings;
 use crate::source::KeySource;
 
+/// Keys that others have more use for, from which on they are given back.
+const SET_ASIDE_MAX: usize = 64;
 /// Shortest backoff after a draw that brought nothing; it doubles up to the reconcilers' tick.
 const BACKOFF_FIRST: Duration = Duration::from_millis(20);
 
@@ -88,18 +90,28 @@ impl Buffer {
         self.queue().put_back(key);
     }
 
-    /// As [`put_back`](Self::put_back), to be taken again after all others.
-    pub(crate) fn put_behind(&self, key: Key) {
-        self.queue().put_behind(key);
+    /// As [`put_back`](Self::put_back), for a key that other processes have more use for: it is given back to the source,
+    /// with others, or taken again after all the rest.
+    pub(crate) fn set_aside(&self, key: Key) {
+        let is_full = {
+            let mut queue = self.queue();
+            queue.set_aside(key);
+            queue.aside.len() >= SET_ASIDE_MAX
+        };
+        if is_full {
+            self.wanted.notify_one();
+        }
     }
 
     pub(crate) fn len(&self) -> usize {
-        self.queue().keys.len()
+        let queue = self.queue();
+        queue.keys.len() + queue.aside.len()
     }
 
     /// Copies the keys, in their order.
     pub(crate) fn keys(&self) -> Vec<Key> {
-        self.queue().keys.iter().cloned().collect()
+        let queue = self.queue();
+        queue.keys.iter().chain(&queue.aside).cloned().collect()
     }
 
     /// Keys that have left the buffer, over its life, less those that came back unused.
@@ -112,7 +124,7 @@ impl Buffer {
         loop {
             let mut filled = std::pin::pin!(self.filled.notified());
             filled.as_mut().enable();
-            if self.len() >= self.low || self.is_closed() {
+            if self.queue().keys.len() >= self.low || self.is_closed() {
                 return;
             }
             filled.await;
@@ -124,6 +136,7 @@ impl Buffer {
         let mut backoff = BACKOFF_FIRST;
         let mut is_filling = true;
         while !self.is_closed() {
+            self.give_back(source).await;
             let (level, room) = {
                 let queue = self.queue();
                 (queue.keys.len(), queue.room())
@@ -146,6 +159,23 @@ impl Buffer {
                 () = self.nudges.buffer.notified() => {}
                 () = tokio::time::sleep(jittered(backoff)) => backoff = (backoff * 2).min(tick),
             }
+        }
+    }
+
+    /// Gives the source what was set aside, if that is much. Keys that it does not take are taken again after all others.
+    async fn give_back(&self, source: &dyn KeySource) {
+        let aside = {
+            let mut queue = self.queue();
+            if queue.aside.len() < SET_ASIDE_MAX {
+                return;
+            }
+            queue.take_aside()
+        };
+        let left = source.take_back(aside).await;
+        if !left.is_empty() {
+            self.queue().put_behind(left);
+            // The buffer may be full by them, so that no refill follows.
+            self.filled.notify_waiters();
         }
     }
 
@@ -205,6 +235,8 @@ fn log_drought(is_dry: bool) {
 #[derive(Debug)]
 struct Queue {
     keys: VecDeque<Key>,
+    /// Keys that are to be given back; fewer than are given back at once, but for a moment.
+    aside: Vec<Key>,
     capacity: usize,
     handed_out: u64,
 }
@@ -213,6 +245,7 @@ impl Queue {
     fn new(capacity: usize) -> Self {
         Self {
             keys: VecDeque::with_capacity(capacity),
+            aside: Vec::new(),
             capacity,
             handed_out: 0,
         }
@@ -234,14 +267,26 @@ impl Queue {
         self.handed_out = self.handed_out.saturating_sub(1);
     }
 
-    fn put_behind(&mut self, key: Key) {
-        self.keys.push_back(key);
+    fn set_aside(&mut self, key: Key) {
+        self.aside.push(key);
         self.handed_out = self.handed_out.saturating_sub(1);
+    }
+
+    fn take_aside(&mut self) -> Vec<Key> {
+        self.handed_out += self.aside.len() as u64;
+        std::mem::take(&mut self.aside)
+    }
+
+    fn put_behind(&mut self, keys: Vec<Key>) {
+        self.handed_out = self.handed_out.saturating_sub(keys.len() as u64);
+        self.keys.extend(keys);
     }
 
     fn drain(&mut self) -> Vec<Key> {
         self.handed_out += self.keys.len() as u64;
-        self.keys.drain(..).collect()
+        let mut keys: Vec<Key> = self.keys.drain(..).collect();
+        keys.extend(self.take_aside());
+        keys
     }
 }
 

@@ -13,7 +13,7 @@ use crate::pace::report;
 
 /// What a lease is for. Its text is the name that all processes use.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
-pub(crate) enum LeaseName {
+pub enum LeaseName {
     /// Minting into a ledger shard.
     Ledger(usize),
     /// Filling a pool shard.
@@ -22,6 +22,10 @@ pub(crate) enum LeaseName {
     KeyFiles,
     /// Seeding rows in the links database.
     Rows,
+    /// Purging a links database.
+    Purge(usize),
+    /// Forgetting old requests with idempotency keys.
+    Requests,
     /// Being alive, for the owner of open batches.
     BatchOwner(Box<str>),
 }
@@ -33,12 +37,15 @@ impl fmt::Display for LeaseName {
             Self::Pool(shard) => write!(f, "shard-locks/keys-pool-{shard}"),
             Self::KeyFiles => f.write_str("shard-locks/key-files"),
             Self::Rows => f.write_str("shard-locks/link-seeds"),
+            Self::Purge(node) => write!(f, "shard-locks/links-purge-{node}"),
+            Self::Requests => f.write_str("shard-locks/requests-purge"),
             Self::BatchOwner(owner) => write!(f, "key-owners/{owner}"),
         }
     }
 }
 
-pub(crate) struct HeldLeases {
+/// The leases that this process holds or asks for.
+pub struct HeldLeases {
     leases: Arc<dyn Leases>,
     ttl: Duration,
     held: Mutex<HashMap<LeaseName, HeldLease>>,
@@ -50,7 +57,8 @@ struct HeldLease {
 }
 
 impl HeldLeases {
-    pub(crate) fn new(leases: Arc<dyn Leases>, ttl: Duration) -> Self {
+    #[must_use]
+    pub fn new(leases: Arc<dyn Leases>, ttl: Duration) -> Self {
         Self {
             leases,
             ttl,
@@ -61,7 +69,7 @@ impl HeldLeases {
     /// Acquires or renews the lease and returns whether it is ours. Work that takes long asks before every step: a
     /// third of its time after the last renewal a lease is renewed, and when that is not confirmed for two thirds, the
     /// work stops, long before another process can have the lease. Both are told by the monotonic clock.
-    pub(crate) async fn keep(&self, name: &LeaseName) -> bool {
+    pub async fn keep(&self, name: &LeaseName) -> bool {
         let mut leases = self.held.lock().await;
         // Before the call, because the engine may have granted it at any moment since.
         let asked_at = Instant::now();
@@ -122,7 +130,8 @@ impl HeldLeases {
         }
     }
 
-    pub(crate) async fn release_all(&self) {
+    /// Frees all, so that other processes go on at once.
+    pub async fn release_all(&self) {
         for (_, held) in self.held.lock().await.drain() {
             if let Err(error) = self.leases.release(held.lease).await {
                 report(&error);

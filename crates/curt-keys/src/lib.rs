@@ -47,6 +47,7 @@ mod sync;
 pub use error::KeySupplyError;
 pub use heartbeat::{Holdings, Instance};
 pub use key_counts::{BalanceWatch, Duplicates, KeyAudit, KeyCounts};
+pub use lease::{HeldLeases, LeaseName};
 pub use metrics::KeyMetrics;
 pub use mint::Minter;
 pub use ports::KeyPorts;

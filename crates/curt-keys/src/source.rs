@@ -50,6 +50,12 @@ pub trait KeySource: Send + Sync {
     /// Takes back a key that [`make`](Self::make) gave and no link got.
     fn put_back(&self, _unused: SuppliedKey) {}
 
+    /// Takes keys back that [`draw`](Self::draw) gave and that other processes have more use for. Returns those that it did
+    /// not take.
+    async fn take_back(&self, unused: Vec<Key>) -> Vec<Key> {
+        unused
+    }
+
     /// Whether links get their keys from [`SeededLinks::claim`](curt_core::ports::SeededLinks::claim); a key is asked for
     /// only when its rows have run out.
     fn claims_rows(&self) -> bool {

@@ -103,6 +103,14 @@ impl KeySource for LedgerSource {
         })
     }
 
+    async fn take_back(&self, unused: Vec<Key>) -> Vec<Key> {
+        match &self.stage {
+            // A ledger takes keys back with the batch that they are of.
+            Stage::Nothing(_) => unused,
+            Stage::Pools(_, keysync) => keysync.take_back(unused).await,
+        }
+    }
+
     async fn status(&self) -> Option<KeyStatus> {
         Some(KeyStatus::read(&self.ports).await)
     }

@@ -141,10 +141,11 @@ impl KeySupply {
         }
     }
 
-    /// As [`put_back`](Self::put_back), for a key that others come before: this link needs another one.
-    pub fn put_behind(&self, unused: SuppliedKey) {
+    /// As [`put_back`](Self::put_back), for a key that this process has no use for now and others may have: it goes back to
+    /// the pool that it came from, where there is one.
+    pub fn set_aside(&self, unused: SuppliedKey) {
         match &self.buffer {
-            Some(buffer) if unused.origin == self.source.origin() => buffer.put_behind(unused.key),
+            Some(buffer) if unused.origin == self.source.origin() => buffer.set_aside(unused.key),
             _ => self.put_back(unused),
         }
     }

@@ -218,11 +218,7 @@ impl Keysync {
         }
         // Asked before a return is named: a process that takes nothing from the ledgers does not need them to end.
         let has_batches = state.taker.has_named();
-        for shard in 0..self.ports.pools.len() {
-            if !unused.is_empty() {
-                unused = self.return_to_pool(&mut state, shard, unused).await;
-            }
-        }
+        unused = self.return_to_pools(&mut state, unused).await;
         if !unused.is_empty() {
             let keys = unused.len();
             tracing::warn!(event = event::KEYS_RETURNED, keys, "unused keys lost");
@@ -232,6 +228,24 @@ impl Keysync {
         }
         self.note_keys_in_transit(&state);
         has_batches.then(|| state.taker.owner())
+    }
+
+    /// Returns keys of the buffer to the first pool that can be reached, and those that none took.
+    pub(crate) async fn take_back(&self, unused: Vec<Key>) -> Vec<Key> {
+        let mut state = self.state.lock().await;
+        match state.is_closed {
+            true => unused,
+            false => self.return_to_pools(&mut state, unused).await,
+        }
+    }
+
+    async fn return_to_pools(&self, state: &mut SyncState, mut unused: Vec<Key>) -> Vec<Key> {
+        for shard in 0..self.ports.pools.len() {
+            if !unused.is_empty() {
+                unused = self.return_to_pool(state, shard, unused).await;
+            }
+        }
+        unused
     }
 
     /// Pushes keys that came from pools back into one. Returns those that it does not have: that did not fit, or all if

@@ -11,7 +11,7 @@ use curt_keys::{KeyMetrics, KeySupply, Strategy};
 use curt_memory::{MemoryKeyLedger, MemoryKeyPool};
 use tokio_util::sync::CancellationToken;
 
-use crate::world::{Running, World, small, take};
+use crate::world::{Running, World, key_counts_at_rest, small, take};
 
 fn pool(cap: usize) -> Arc<dyn KeyPool> {
     Arc::new(MemoryKeyPool::new(cap))
@@ -121,6 +121,49 @@ async fn a_pool_that_takes_less_than_offered_loses_nothing() {
         let supplied = take(&running.supply, number).await;
         world.store(&supplied).await;
     }
+    let supply = running.shut().await;
+    let accounts = supply.count_keys().await.unwrap();
+    assert_eq!((accounts.used, accounts.leaked), (200, 0), "{accounts:?}");
+}
+
+/// Stores 200 links, and sets as many keys aside meanwhile.
+async fn set_every_second_aside(world: &World) -> Running {
+    let running = Running::start(small(Strategy::Pool), world.life()).await;
+    for number in 0..400 {
+        running.supply.filled().await;
+        let supplied = take(&running.supply, number).await;
+        match number % 2 {
+            0 => running.supply.set_aside(supplied),
+            _ => assert!(world.store(&supplied).await, "K-1"),
+        }
+    }
+    running
+}
+
+#[tokio::test]
+async fn without_a_pool_they_are_taken_again_behind_the_rest_k2() {
+    let world = World::new();
+    let supply = set_every_second_aside(&world).await.shut().await;
+    let accounts = supply.count_keys().await.unwrap();
+    assert_eq!((accounts.used, accounts.leaked), (200, 0), "{accounts:?}");
+}
+
+#[tokio::test]
+async fn keys_that_this_process_has_no_use_for_go_back_to_their_pool_k2() {
+    let mut world = World::new();
+    world.pools = vec![pool(1_000)];
+    let running = set_every_second_aside(&world).await;
+    let mut aside = Vec::new();
+    for number in 0..128 {
+        running.supply.filled().await;
+        aside.push(take(&running.supply, number).await);
+    }
+    for key in aside {
+        running.supply.set_aside(key);
+    }
+    let accounts = key_counts_at_rest(&running.supply).await;
+    // What is in the buffer, and fewer than are given back at once.
+    assert!(accounts.buffered < 12 + 64, "{accounts:?}");
     let supply = running.shut().await;
     let accounts = supply.count_keys().await.unwrap();
     assert_eq!((accounts.used, accounts.leaked), (200, 0), "{accounts:?}");
