@@ -13,6 +13,7 @@ use super::answer::Answer;
 use super::connection::{Connection, Received};
 use super::pace::Pace;
 use super::report::{Failure, Tally, new_histogram};
+use super::wake_timer::{WAKE, WakeTimer};
 use super::{Idle, LoadError, Plan};
 
 /// What to ask, and whether the answer is right.
@@ -29,11 +30,14 @@ const READ_BYTES: usize = 256 * 1_024;
 const ANSWER_TIMEOUT: Duration = Duration::from_secs(10);
 /// How often lost connections are opened again and late answers are looked for.
 const SWEEP_EVERY: Duration = Duration::from_millis(100);
+/// How long before a request is due a generator that sleeps is woken.
+const WAKE_TIME: Duration = Duration::from_micros(50);
 
 pub(super) struct Engine<'a, T> {
     plan: &'a Plan,
     traffic: &'a mut T,
     epoll: OwnedFd,
+    wake_timer: WakeTimer,
     connections: Vec<Connection>,
     /// Connections without a request in flight.
     resting: Vec<usize>,
@@ -67,6 +71,7 @@ impl<'a, T: Traffic> Engine<'a, T> {
         Ok(Self {
             plan,
             traffic,
+            wake_timer: WakeTimer::watched_by(&epoll).map_err(events)?,
             epoll,
             resting: (0..connections.len()).rev().collect(),
             connections,
@@ -96,7 +101,9 @@ impl<'a, T: Traffic> Engine<'a, T> {
             self.wait(&mut ready, now)?;
             for event in ready.drain(..) {
                 let data = event.data;
-                self.progress(data.u64() as usize)?;
+                if data.u64() != WAKE {
+                    self.progress(data.u64() as usize)?;
+                }
             }
             if now - swept > nanos(SWEEP_EVERY) {
                 swept = now;
@@ -134,15 +141,24 @@ impl<'a, T: Traffic> Engine<'a, T> {
         }
     }
 
-    fn wait(&self, ready: &mut Vec<epoll::Event>, now: u64) -> Result<(), LoadError> {
-        let mut pause = SWEEP_EVERY;
+    /// How long to wait for answers; not at all where the next request is due earlier than a sleeper would wake up.
+    fn pause(&self, now: u64) -> Result<Duration, LoadError> {
         if self.plan.idle == Idle::Spin {
-            pause = Duration::ZERO;
-        } else if let Some(due) = self.pace.next_due().filter(|_| !self.resting.is_empty()) {
-            // The kernel waits in whole milliseconds: what is due earlier is polled for.
-            let millis = due.saturating_sub(now) / 1_000_000;
-            pause = pause.min(Duration::from_millis(millis));
+            return Ok(Duration::ZERO);
         }
+        let Some(due) = self.pace.next_due().filter(|_| !self.resting.is_empty()) else {
+            return Ok(SWEEP_EVERY);
+        };
+        let left = Duration::from_nanos(due.saturating_sub(now));
+        if left <= WAKE_TIME {
+            return Ok(Duration::ZERO);
+        }
+        self.wake_timer.set(left - WAKE_TIME).map_err(events)?;
+        Ok(SWEEP_EVERY)
+    }
+
+    fn wait(&self, ready: &mut Vec<epoll::Event>, now: u64) -> Result<(), LoadError> {
+        let pause = self.pause(now)?;
         let pause = Timespec {
             tv_sec: 0,
             tv_nsec: i64::from(pause.subsec_nanos()),

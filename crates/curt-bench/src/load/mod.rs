@@ -16,6 +16,7 @@ mod pace;
 mod pipeline;
 mod redirect;
 mod report;
+mod wake_timer;
 
 use std::io;
 use std::net::SocketAddr;
