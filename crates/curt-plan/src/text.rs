@@ -30,8 +30,8 @@ pub fn plan_text(plan: &CapacityPlan) -> String {
     text
 }
 
-fn row(name: &str, value: String) -> (String, String) {
-    (name.to_owned(), value)
+fn rows<const N: usize>(rows: [(&str, String); N]) -> Vec<(String, String)> {
+    rows.map(|(name, value)| (name.to_owned(), value)).into()
 }
 
 /// What a plan says, for text and for pages.
@@ -45,55 +45,36 @@ pub fn sections(plan: &CapacityPlan) -> Vec<PlanSection> {
     } = plan;
     let average =
         |average: f64, peak: f64| format!("{}, {} at the peak", rate(average), rate(peak));
+    let made = average(rates.writes_per_second, rates.writes_at_peak);
+    let clicks = average(rates.reads_per_second, rates.reads_at_peak);
+    let storage = [
+        ("links at the end", count(storage.links)),
+        ("a link", bytes(storage.bytes_per_link)),
+        ("links, a month", bytes(storage.bytes_per_month)),
+        ("links, all", bytes(storage.link_bytes)),
+        (
+            "clicks, all, if none is deleted",
+            bytes(storage.click_bytes),
+        ),
+        ("keys alone", bytes(storage.key_bytes)),
+    ];
+    let bandwidth = [
+        ("links in", bandwidth.incoming_bytes_per_second),
+        ("targets out", bandwidth.outgoing_bytes_per_second),
+        (
+            "on the wire at the peak, in",
+            bandwidth.wire_incoming_at_peak,
+        ),
+        (
+            "on the wire at the peak, out",
+            bandwidth.wire_outgoing_at_peak,
+        ),
+    ];
+    let bandwidth = bandwidth.map(|(name, flow)| (name, format!("{}/s", bytes(flow))));
     vec![
-        (
-            "Rates",
-            vec![
-                row(
-                    "links made",
-                    average(rates.writes_per_second, rates.writes_at_peak),
-                ),
-                row(
-                    "clicks",
-                    average(rates.reads_per_second, rates.reads_at_peak),
-                ),
-            ],
-        ),
-        (
-            "Storage",
-            vec![
-                row("links at the end", count(storage.links)),
-                row("a link", bytes(storage.bytes_per_link)),
-                row("links, a month", bytes(storage.bytes_per_month)),
-                row("links, all", bytes(storage.link_bytes)),
-                row(
-                    "clicks, all, if none is deleted",
-                    bytes(storage.click_bytes),
-                ),
-                row("keys alone", bytes(storage.key_bytes)),
-            ],
-        ),
-        (
-            "Bandwidth",
-            vec![
-                row(
-                    "links in",
-                    format!("{}/s", bytes(bandwidth.incoming_bytes_per_second)),
-                ),
-                row(
-                    "targets out",
-                    format!("{}/s", bytes(bandwidth.outgoing_bytes_per_second)),
-                ),
-                row(
-                    "on the wire at the peak, in",
-                    format!("{}/s", bytes(bandwidth.wire_incoming_at_peak)),
-                ),
-                row(
-                    "on the wire at the peak, out",
-                    format!("{}/s", bytes(bandwidth.wire_outgoing_at_peak)),
-                ),
-            ],
-        ),
+        ("Rates", rows([("links made", made), ("clicks", clicks)])),
+        ("Storage", rows(storage)),
+        ("Bandwidth", rows(bandwidth)),
         ("Keys", plan.keys.iter().map(key_row).collect()),
         ("Odds of the first of them", odds_rows(plan)),
         ("Machines", machine_rows(plan)),
@@ -114,74 +95,52 @@ fn odds_rows(plan: &CapacityPlan) -> Vec<(String, String)> {
     let Some(choice) = plan.keys.first() else {
         return Vec::new();
     };
-    let odds_of = &choice.odds;
-    vec![
-        row(
-            "a random key is taken, at the end",
-            odds(odds_of.used_share),
-        ),
-        row(
-            "creates that meet a taken key, in all",
-            count(odds_of.conflicts),
-        ),
-        row("at least one does", odds(odds_of.any_conflict)),
-        row(
-            "guesses until one finds a link",
-            count(odds_of.guesses_per_hit),
-        ),
-        row(
-            "one address needs, by the default limit",
-            match odds_of.hours_per_hit {
-                days if days >= 48.0 => format!("{} days", count(days / 24.0)),
-                hours if hours >= 1.0 => format!("{} hours", count(hours)),
-                minutes => format!("{} minutes", count(minutes * 60.0)),
-            },
-        ),
-    ]
+    let of = &choice.odds;
+    let time_per_hit = match of.hours_per_hit {
+        days if days >= 48.0 => format!("{} days", count(days / 24.0)),
+        hours if hours >= 1.0 => format!("{} hours", count(hours)),
+        minutes => format!("{} minutes", count(minutes * 60.0)),
+    };
+    rows([
+        ("a random key is taken, at the end", odds(of.used_share)),
+        ("creates that meet a taken key, in all", count(of.conflicts)),
+        ("at least one does", odds(of.any_conflict)),
+        ("guesses until one finds a link", count(of.guesses_per_hit)),
+        ("one address needs, by the default limit", time_per_hit),
+    ])
 }
 
 fn machine_rows(plan: &CapacityPlan) -> Vec<(String, String)> {
     let machines = &plan.machines;
+    let by = |cause: &crate::plan::Capacity| count(cause.machines);
     let (disk, writes) = (&machines.shards_by_disk, &machines.shards_by_writes);
-    vec![
-        row(
+    let (cache, as_stored) = (&machines.cache, &machines.cache_as_stored);
+    let databases = count(machines.shards);
+    let cores = count(plan.workload.cores);
+    let fits_one = if machines.fits_one { "yes" } else { "no" };
+    rows([
+        (
             "links databases",
             format!(
-                "{} ({} by disk, {} by creates)",
-                count(machines.shards),
-                count(disk.machines),
-                count(writes.machines)
+                "{databases} ({} by disk, {} by creates)",
+                by(disk),
+                by(writes)
             ),
         ),
-        row(
+        (
             "cache servers",
-            format!(
-                "{} for {} of memory",
-                count(machines.cache.machines),
-                bytes(machines.cache.needed)
-            ),
+            format!("{} for {} of memory", by(cache), bytes(cache.needed)),
         ),
-        row(
+        (
             "cache servers, if links took what they take on disk",
-            format!(
-                "{} for {}",
-                count(machines.cache_as_stored.machines),
-                bytes(machines.cache_as_stored.needed)
-            ),
+            format!("{} for {}", by(as_stored), bytes(as_stored.needed)),
         ),
-        row(
+        (
             "servers",
-            format!(
-                "{} of {} cores",
-                count(machines.servers.machines),
-                count(plan.workload.cores)
-            ),
+            format!("{} of {cores} cores", by(&machines.servers)),
         ),
-        row(
-            "all on one machine",
-            if machines.fits_one { "yes" } else { "no" }.to_owned(),
-        ),
-    ]
+        ("all on one machine", fits_one.to_owned()),
+    ])
 }
 
 /// A document's figures as text: what it says, what follows, and why it is wrong where it is.

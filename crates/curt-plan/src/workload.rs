@@ -78,7 +78,7 @@ impl Workload {
         ("cores", 1.0, 1_024.0),
     ];
 
-    /// The input of that name.
+    /// The input of that name, to be set: one that was left open is 0 from then on.
     pub fn field_mut(&mut self, name: &str) -> Option<&mut f64> {
         Some(match name {
             "writes_per_month" => &mut self.writes_per_month,
