@@ -252,11 +252,17 @@ pub(crate) async fn delete(
     caller: Caller,
     headers: HeaderMap,
 ) -> Result<Response, Problem> {
-    let who = Who::reachable_by(&caller.require_scope(&app, Scope::Manage).await?);
+    let principal = caller.require_scope(&app, Scope::Manage).await?;
+    let who = Who::reachable_by(&principal);
     let condition = Condition::if_match(&headers)?;
     let key = known_key(key)?;
     let seen = seen(&app, who, &key, &condition).await?;
-    app.links.delete(who, &key, seen).await?;
+    run_to_completion(async move {
+        let deleter = caller.link_caller(Some(&principal));
+        let operations = app.link_operations();
+        operations.delete_link(deleter, who, &key, seen).await
+    })
+    .await?;
     Ok(StatusCode::NO_CONTENT.into_response())
 }
 
@@ -297,8 +303,16 @@ pub(crate) async fn restore(
     let asked: RestoreBody = body::json_or_default(&app, source, request).await?;
     let key = known_key(key)?;
     let seen = seen(&app, who, &key, &condition).await?;
-    let restoring = app.links.restore(who, &key, seen, asked.expiry());
-    let answer = link_view::answer(&app, principal.user, &restoring.await?).await?;
+    let (working, restorer) = (Arc::clone(&app), principal.clone());
+    let restored = run_to_completion(async move {
+        let restorer = caller.link_caller(Some(&restorer));
+        let operations = working.link_operations();
+        let expires_at = asked.expiry();
+        operations
+            .restore_link(restorer, who, &key, seen, expires_at)
+            .await
+    });
+    let answer = link_view::answer(&app, principal.user, &restored.await?).await?;
     Ok(if_readable(&principal, answer))
 }
 

@@ -34,7 +34,7 @@ pub(crate) mod csv_file;
 pub(crate) mod documented;
 pub(crate) mod health;
 mod idempotency;
-mod invites;
+pub(crate) mod invites;
 mod key_body;
 mod keys;
 mod leftover;
@@ -136,7 +136,7 @@ fn documented_routes() -> Vec<DocumentedRoutes> {
         || routes!(users::list, users::create),
         || routes!(users::read, users::edit, user_removal::remove),
         || routes!(users::change_password),
-        || routes!(invites::create),
+        || routes!(invites::list, invites::create),
         || routes!(invites::revoke),
         || routes!(limits::read),
         || routes!(blocklist::read),

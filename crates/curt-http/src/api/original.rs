@@ -27,6 +27,7 @@ use crate::pages::negotiate::prefers_json;
 use crate::problem::{InvalidField, Problem, field_name};
 use crate::rate_limit;
 use crate::state::App;
+use crate::tasks::run_to_completion;
 
 const USER_TAG: &str = "user:";
 const USER_NAME_BYTES_MAX: usize = TAG_BYTES_MAX - USER_TAG.len();
@@ -187,13 +188,17 @@ pub(crate) async fn delete_url(
     let who = Who::reachable_by(&principal);
     let url_key = needed("url_key", asked.url_key)?;
     let base = format!("{}/", app.public.base());
-    let key = url_key.strip_prefix(&base).unwrap_or(&url_key);
-    // This API knows no links that can be restored.
-    let deleted = app.links.delete(who, key, None).await;
-    deleted.map_err(|error| match error {
-        LinkError::Deleted => LinkError::NotFound,
-        other => other,
-    })?;
+    let key = url_key.strip_prefix(&base).unwrap_or(&url_key).to_owned();
+    run_to_completion(async move {
+        let deleter = caller.link_caller(Some(&principal));
+        let deleting = app.link_operations().delete_link(deleter, who, &key, None);
+        // This API knows no links that can be restored.
+        deleting.await.map_err(|error| match error {
+            LinkError::Deleted => LinkError::NotFound,
+            other => other,
+        })
+    })
+    .await?;
     Ok("SUCCESS".into_response())
 }
 

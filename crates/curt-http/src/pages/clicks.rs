@@ -35,6 +35,8 @@ pub(super) fn routes() -> Router<Arc<App>> {
 #[template(path = "clicks.html")]
 struct ClicksPage {
     frame: Frame,
+    /// Whether there are others to choose from.
+    has_tabs: bool,
     is_admin: bool,
     whose: Whose,
     /// `None`: this server does not count clicks.
@@ -173,9 +175,16 @@ async fn clicks_page(
             *address = format!("{address}&{api_query}");
         }
     }
+    let is_admin = visitor.user.role == Role::Admin;
+    let has_tabs = is_admin || whose.is_tag();
+    let frame = Frame::new(app, Some(visitor));
     Ok(ClicksPage {
-        frame: Frame::new(app, Some(visitor)).at(PATH),
-        is_admin: visitor.user.role == Role::Admin,
+        frame: match has_tabs {
+            true => frame.within(PATH),
+            false => frame.at(PATH),
+        },
+        has_tabs,
+        is_admin,
         path: if is_orphans { ORPHANS_PATH } else { PATH },
         live: (!is_orphans).then(|| format!("/api/v1/live?{api_query}")),
         files,

@@ -19,8 +19,10 @@ pub(super) struct Frame {
     pub(super) was_not_asked: bool,
     /// Whether the visitor may make links with what they have shown; others are not offered it.
     pub(super) may_shorten: bool,
-    /// The page that the bar marks as this one.
+    /// The page that menu and bar mark as this one, or as the one that this belongs to.
     here: &'static str,
+    /// Whether the page has tabs of its own, which mark it.
+    is_within: bool,
 }
 
 pub(super) struct FrameUser {
@@ -47,7 +49,7 @@ const EVERYBODY: [(&str, &str); 5] = [
 ];
 
 /// The first of the administrators' pages, which lead to each other.
-const ADMINISTRATION: &str = "/admin/users";
+pub(super) const ADMINISTRATION: &str = "/admin/users";
 
 impl FrameUser {
     /// The pages that they may open, in the order of the menu.
@@ -82,6 +84,7 @@ impl Frame {
             was_not_asked: false,
             may_shorten: may_create || app.settings.api.anonymous_create,
             here: "",
+            is_within: false,
         }
     }
 
@@ -106,8 +109,16 @@ impl Frame {
         self
     }
 
-    /// Whether the bar marks the link to `path`.
-    pub(super) fn current(&self, path: &str) -> bool {
-        self.here == path || path == ADMINISTRATION && self.here.starts_with("/admin/")
+    /// For a page below `path`, whose own tabs say which of them it is.
+    pub(super) fn within(self, path: &'static str) -> Self {
+        Self {
+            is_within: true,
+            ..self.at(path)
+        }
+    }
+
+    /// What `aria-current` of the link to `path` says, if it has one: `page` is said once on each page.
+    pub(super) fn mark(&self, path: &str) -> Option<&'static str> {
+        (self.here == path).then_some(if self.is_within { "true" } else { "page" })
     }
 }

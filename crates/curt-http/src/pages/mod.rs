@@ -45,10 +45,8 @@ pub(crate) use problems::{PageRequest, problem_page};
 pub(crate) use unlock::{UnlockReason, unlock_page};
 
 use crate::api::{Rfc3339, qr};
-use crate::openapi;
 use crate::problem::{Problem, ProblemCode};
 use crate::state::App;
-use reference::ApiDocument;
 
 /// Only our own style, script and pictures, live numbers from us alone, and forms only to us.
 const PAGE_POLICY: &str = "default-src 'none'; style-src 'self'; script-src 'self'; img-src 'self'; \
@@ -59,7 +57,6 @@ const LEADING_AWAY_POLICY: &str = "default-src 'none'; style-src 'self'; script-
     base-uri 'none'; frame-ancestors 'none'";
 
 pub(crate) fn routes() -> Router<Arc<App>> {
-    let document = Arc::<ApiDocument>::default();
     Router::new()
         .route("/", get(home::show).post(home::shorten))
         .route("/sign-in", get(sign_in::show).post(sign_in::sign_in))
@@ -74,8 +71,7 @@ pub(crate) fn routes() -> Router<Arc<App>> {
         .merge(admin::routes())
         .route("/links/{key}/qr.svg", get(qr::read_svg))
         .route("/links/{key}/qr.png", get(qr::read_png))
-        .route("/api", reference::page(Arc::clone(&document)))
-        .route(openapi::PATH, reference::document(document))
+        .merge(reference::routes())
         .route("/problems", get(problems::index))
         .route("/problems/{code}", get(problems::kind))
         .route("/assets/{name}", get(assets::serve))

@@ -70,8 +70,8 @@ async fn summary(
     subject: &ClickSubject,
     asked: &AskedReport,
 ) -> Option<Summary> {
-    let summary = asked.summary(reports, subject).await;
-    summary
-        .inspect_err(|error| tracing::debug!(%error, "clicks of the last day not read"))
-        .ok()
+    let read = asked.summary_and_tops(reports, subject, &[]).await;
+    let read = read.inspect_err(|error| tracing::debug!(%error, "clicks of the last day not read"));
+    let (summary, _) = read.ok()?;
+    Some(summary)
 }

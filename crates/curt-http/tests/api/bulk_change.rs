@@ -27,6 +27,33 @@ async fn newest_entries(world: &World, limit: usize) -> Vec<(String, String)> {
 }
 
 #[tokio::test]
+async fn one_link_that_is_deleted_or_restored_is_in_the_audit_log_as_one_of_many() {
+    let world = World::new().await;
+    for alias in ["one", "two"] {
+        world.link(alias).await;
+    }
+    let call = |method, path: &'static str| world.call(method, path, None);
+    let deleted = call(Method::DELETE, "/api/v1/links/one").await;
+    assert_eq!(deleted.status, 204, "{}", deleted.body);
+    let restored = call(Method::POST, "/api/v1/links/one/restore").await;
+    assert_eq!(restored.status, 200, "{}", restored.body);
+    let deleted = call(Method::DELETE, "/api/v1/deleteURL?url_key=two").await;
+    assert_eq!(deleted.status, 200, "{}", deleted.body);
+    let refused = call(Method::DELETE, "/api/v1/links/nope").await;
+    assert_eq!(refused.status, 404, "what was not done is not told");
+    let entries = newest_entries(&world, 3).await;
+    let expected = [
+        ("links_deleted", "1 deleted: two"),
+        ("links_changed", "1 restored: one"),
+        ("links_deleted", "1 deleted: one"),
+    ];
+    let told = entries
+        .iter()
+        .map(|(action, subject)| (&**action, &**subject));
+    assert_eq!(told.collect::<Vec<_>>(), expected);
+}
+
+#[tokio::test]
 async fn each_link_is_changed_or_says_why_not() {
     let world = World::new().await;
     for alias in ["one", "two"] {

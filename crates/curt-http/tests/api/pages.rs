@@ -1,9 +1,12 @@
 //! The pages, as a browser without scripts sees them.
 
+use std::collections::BTreeSet;
+
 use axum::body::Body;
 use http::Request;
 
 use crate::harness::{Answer, World};
+use crate::pages_links::PAGE_BYTES_MAX;
 
 async fn submit(world: &World, fields: &[(&str, &str)]) -> Answer {
     let body = url::form_urlencoded::Serializer::new(String::new())
@@ -245,30 +248,43 @@ async fn assets_are_kept_for_ever_under_names_that_change() {
 }
 
 #[tokio::test]
-async fn the_api_page_shows_every_operation() {
+async fn the_api_pages_show_every_operation_and_object() {
     let world = World::new().await;
-    let page = world.browse("/api").await;
-    assert_eq!(page.status, 200);
+    let list = world.browse("/api").await;
+    assert_eq!(list.status, 200);
+    assert!(list.body.len() <= PAGE_BYTES_MAX, "{}", list.body.len());
     let document = world.browse("/api/openapi.json").await.json();
-    for (path, item) in document["paths"].as_object().unwrap() {
-        for operation in item.as_object().unwrap().values() {
-            let id = operation["operationId"].as_str().unwrap();
-            assert!(page.body.contains(&format!("id=\"{id}\"")), "{path}: {id}");
-        }
-    }
-    for name in document["components"]["schemas"]
+    let mut missing: BTreeSet<&String> = document["components"]["schemas"]
         .as_object()
         .unwrap()
         .keys()
-    {
-        assert!(
-            page.body.contains(&format!("id=\"object-{name}\"")),
-            "{name}"
-        );
+        .collect();
+    for (path, item) in document["paths"].as_object().unwrap() {
+        for operation in item.as_object().unwrap().values() {
+            let id = operation["operationId"].as_str().unwrap();
+            let address = format!("/api/operations/{id}");
+            assert!(list.body.contains(&format!("href=\"{address}\"")), "{id}");
+            let page = world.browse(&address).await;
+            assert_eq!(page.status, 200, "{address}");
+            assert!(
+                page.body.len() <= PAGE_BYTES_MAX,
+                "{id}: {}",
+                page.body.len()
+            );
+            assert!(page.body.contains(path), "{address}");
+            assert!(!page.body.contains("{base}"), "{address}");
+            for part in page.body.split("href=\"#").skip(1) {
+                let (anchor, _) = part.split_once('"').unwrap();
+                let target = format!("id=\"{anchor}\"");
+                assert!(page.body.contains(&target), "{address}: {anchor}");
+            }
+            missing.retain(|name| !page.body.contains(&format!("id=\"object-{name}\"")));
+        }
     }
+    assert!(missing.is_empty(), "{missing:?}");
+    let page = world.browse("/api/operations/createLink").await;
     assert!(
         page.body
             .contains("curl -X POST https://sho.rt/api/v1/links")
     );
-    assert!(!page.body.contains("{base}"));
 }

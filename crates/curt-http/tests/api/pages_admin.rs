@@ -1,6 +1,6 @@
 //! `/admin/…`: users, invitations, limits, audit log, blocklist, system and planner, as administrators see them.
 
-use curt_accounts::{AccountSettings, LimitSettings, SignUp, UserRef};
+use curt_accounts::{AccountSettings, InviteRef, LimitSettings, SignUp, UserRef};
 use curt_core::{OwnerId, Role, Scope};
 use curt_http::HttpSettings;
 use http::Method;
@@ -65,7 +65,8 @@ async fn the_pages_are_for_administrators_and_small() {
         for inline in ["<style", "style=\"", "<script>", "onclick", "javascript:"] {
             assert!(!page.body.contains(inline), "{path}: {inline}");
         }
-        assert!(page.body.contains("aria-current=\"page\""), "{path}");
+        let marked = page.body.matches("aria-current=\"page\"").count();
+        assert_eq!(marked, 1, "{path}: a page is marked once");
         assert_eq!(page.body.matches("<h1").count(), 1, "{path}");
     }
 }
@@ -214,6 +215,63 @@ async fn a_user_is_removed_and_their_links_handed_over() {
 }
 
 #[tokio::test]
+async fn open_invitations_are_listed_and_each_can_be_revoked() {
+    let users = AccountSettings {
+        sign_up: SignUp::Invite,
+        ..account_settings()
+    };
+    let world = World::built(HttpSettings::default(), users, LimitSettings::default()).await;
+    let root = root(&world).await;
+    let empty = click(&world, "/admin/invitations", &root.token).await;
+    assert!(empty.body.contains("No invitation waits"), "{}", empty.body);
+    for ends in ["month", "day"] {
+        let form = [("role", "member"), ("ends", ends)];
+        assert_eq!(root.post("/admin/invitations", &form).await.status, 201);
+    }
+    let key = world.key_for(ROOT, "invites", &[Scope::Admin]).await;
+    let bearer = format!("Bearer {key}");
+    let call = async |method, path: &str| {
+        let headers = [("authorization", &*bearer)];
+        world.call_raw(method, path, &headers, None).await
+    };
+    let listed = call(Method::GET, "/api/v1/invites").await.json();
+    let invites = listed["invites"].as_array().unwrap();
+    assert_eq!(invites.len(), 2, "{listed}");
+    assert_eq!(listed["is_complete"], true);
+    assert_eq!(invites[0]["created_by"], ROOT.0.to_string());
+    assert_eq!(invites[0]["role"], "member");
+    assert!(invites[0]["expires_at"].as_str() < invites[1]["expires_at"].as_str());
+    let id = invites[0]["id"].as_str().unwrap();
+    let page = click(&world, "/admin/invitations", &root.token).await;
+    assert!(page.body.contains(id), "{}", page.body);
+    let asked = root
+        .post("/admin/invitations/revoke", &[("code", id)])
+        .await;
+    let done = root
+        .post("/admin/invitations/revoke", &yes_in(&asked))
+        .await;
+    assert_eq!(location(&done), (303, "/admin/invitations?done=revoked"));
+    let left = call(Method::GET, "/api/v1/invites").await.json();
+    let other = invites[1]["id"].as_str().unwrap();
+    assert_eq!(left["invites"].as_array().unwrap().len(), 1, "{left}");
+    assert_eq!(left["invites"][0]["id"], other);
+    // What is listed lets nobody in.
+    let form = [
+        ("first_name", "Eve"),
+        ("last_name", "Example"),
+        ("email", "eve@example.com"),
+        ("password", "a good password"),
+        ("invite", other),
+    ];
+    let own = [("origin", "https://sho.rt")];
+    assert_eq!(submit(&world, "/sign-up", &form, &own).await.status, 403);
+    let path = format!("/api/v1/invites/{other}");
+    assert_eq!(call(Method::DELETE, &path).await.status, 204);
+    let none = call(Method::GET, "/api/v1/invites").await.json();
+    assert_eq!(none["invites"].as_array().unwrap().len(), 0, "{none}");
+}
+
+#[tokio::test]
 async fn an_invitation_is_shown_once_and_can_be_taken_back() {
     let users = AccountSettings {
         sign_up: SignUp::Invite,
@@ -231,23 +289,47 @@ async fn an_invitation_is_shown_once_and_can_be_taken_back() {
         .nth(1)
         .unwrap();
     let code = address.split('"').next().unwrap().to_owned();
-    assert!(world.accounts.users.is_invited(&code).await.unwrap());
+    assert!(
+        world
+            .accounts
+            .users
+            .is_invited(InviteRef::Code(&code))
+            .await
+            .unwrap()
+    );
     let again = click(&world, "/admin/invitations", &root.token).await;
     assert!(!again.body.contains(&code), "shown once");
+    assert!(
+        again.body.contains("root@example.com</a>"),
+        "{}",
+        again.body
+    );
     let typed = format!("https://sho.rt/sign-up?invite={code}");
     let asked = root
         .post("/admin/invitations/revoke", &[("code", &typed)])
         .await;
     assert_eq!(asked.status, 200);
     assert!(
-        world.accounts.users.is_invited(&code).await.unwrap(),
+        world
+            .accounts
+            .users
+            .is_invited(InviteRef::Code(&code))
+            .await
+            .unwrap(),
         "a question comes first"
     );
     let done = root
         .post("/admin/invitations/revoke", &yes_in(&asked))
         .await;
     assert_eq!(location(&done), (303, "/admin/invitations?done=revoked"));
-    assert!(!world.accounts.users.is_invited(&code).await.unwrap());
+    assert!(
+        !world
+            .accounts
+            .users
+            .is_invited(InviteRef::Code(&code))
+            .await
+            .unwrap()
+    );
     let gone = root
         .post("/admin/invitations/revoke", &[("code", &code)])
         .await;

@@ -239,6 +239,12 @@ async fn the_first_screen_has_new_links_and_the_last_day() {
     assert!(page.body.contains("name=\"target\"") && !page.body.contains("Your newest links"));
 }
 
+fn assert_marked_once(page: &Answer, path: &str) {
+    assert_eq!(page.status, 200, "{path}: {}", page.body);
+    let marked = page.body.matches("aria-current=\"page\"").count();
+    assert_eq!(marked, 1, "{path}: a page is marked once");
+}
+
 #[tokio::test]
 async fn the_menu_leads_everywhere_and_administrators_further() {
     let world = World::new().await;
@@ -258,8 +264,20 @@ async fn the_menu_leads_everywhere_and_administrators_further() {
         assert_eq!(menu(&page), member, "{path}");
         let here = format!("<a href=\"{path}\" aria-current=\"page\">");
         assert!(page.body.contains(&here), "{path}");
+        assert_marked_once(&page, path);
     }
     let root = world.session(ROOT).await;
+    world.link("mine").await;
+    // These have tabs, which mark them.
+    for (user, path) in [
+        (&root, "/clicks"),
+        (&root, "/clicks/orphans"),
+        (&token, "/clicks?tag=x"),
+        (&token, "/links/mine"),
+        (&token, "/links/mine/edit"),
+    ] {
+        assert_marked_once(&click(&world, path, user).await, path);
+    }
     let page = click(&world, "/links", &root).await;
     assert_eq!(menu(&page).len(), 6);
     assert!(menu(&page).contains(&"/admin/users".to_owned()));

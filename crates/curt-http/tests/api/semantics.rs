@@ -341,7 +341,7 @@ async fn the_openapi_document_describes_what_is_served() {
             assert!(operation["summary"].is_string() && operation["operationId"].is_string());
         }
     }
-    assert_eq!(operations, 66);
+    assert_eq!(operations, 67);
     let text = document.to_string();
     for reference in text.split("#/components/schemas/").skip(1) {
         let name = reference.split('"').next().unwrap();

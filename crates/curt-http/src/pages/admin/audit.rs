@@ -157,7 +157,7 @@ pub(super) async fn show(
     };
     let (entries, next) = found;
     let shown = AuditPage {
-        frame: frame(&app, &administrator, PATH),
+        frame: frame(&app, &administrator),
         bar,
         entries: entries
             .into_iter()

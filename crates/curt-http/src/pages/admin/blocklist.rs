@@ -75,7 +75,7 @@ impl BlocklistPage {
             .read(administrator.principal.user, reading)
             .await??;
         Ok(Self {
-            frame: frame(app, administrator, PATH),
+            frame: frame(app, administrator),
             bar,
             entries: app.policy.blocklist().entries(),
             target: String::new(),

@@ -102,7 +102,7 @@ pub(super) async fn show(
     let next = users.last().filter(|_| users.len() == LOOKED_AT);
     let limits = server_limits(app.accounts.limits.settings());
     let shown = LimitsPage {
-        frame: frame(&app, &administrator, PATH),
+        frame: frame(&app, &administrator),
         bar: AdminBar::new(PATH, &administrator),
         limits: limits
             .into_iter()

@@ -20,7 +20,7 @@ use curt_core::Scope;
 use http::Uri;
 
 use super::form::{Form, Mistakes, see_other};
-use super::frame::Frame;
+use super::frame::{ADMINISTRATION, Frame};
 use super::visitor::Visitor;
 use crate::caller::{Caller, scope_missing};
 use crate::problem::Problem;
@@ -106,8 +106,8 @@ impl AdminBar {
     }
 }
 
-fn frame(app: &App, administrator: &Visitor, here: &'static str) -> Frame {
-    Frame::new(app, Some(administrator)).at(here)
+fn frame(app: &App, administrator: &Visitor) -> Frame {
+    Frame::new(app, Some(administrator)).within(ADMINISTRATION)
 }
 
 /// Why a page is not shown.

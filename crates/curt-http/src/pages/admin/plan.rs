@@ -183,7 +183,7 @@ pub(super) async fn show(
         Err(problem) => (bar.failed(&problem), None, Some(problem)),
     };
     let shown = PlanPage {
-        frame: frame(&app, &administrator, PATH),
+        frame: frame(&app, &administrator),
         bar,
         inputs: inputs(&form, plan.as_ref().map(|plan| &plan.workload), seed),
         seeds: SeedDocument::ALL

@@ -31,7 +31,7 @@ struct AdminConfirmPage<'a> {
 impl AdminQuestion {
     pub(super) fn ask(&self, app: &App, administrator: &Visitor) -> Response {
         let shown = AdminConfirmPage {
-            frame: frame(app, administrator, ""),
+            frame: frame(app, administrator),
             csrf: &administrator.csrf,
             asked: self,
         };

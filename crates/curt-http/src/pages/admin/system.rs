@@ -84,7 +84,7 @@ pub(super) async fn show(
         .iter()
         .filter(|group| !group.figures.is_empty());
     let page_shown = SystemPage {
-        frame: frame(&app, &administrator, "/admin/system"),
+        frame: frame(&app, &administrator),
         bar: AdminBar::new("/admin/system", &administrator),
         groups: groups
             .map(|group| ShownGroup {

@@ -49,7 +49,7 @@ impl UserPage {
     fn new(app: &App, administrator: &Visitor, user: &User, bar: AdminBar) -> Self {
         let limit = |rule: Option<_>| rule.map(rate_text).unwrap_or_default();
         Self {
-            frame: frame(app, administrator, PATH),
+            frame: frame(app, administrator),
             bar,
             id: user.id.0,
             name: name_of(user),
@@ -158,9 +158,8 @@ pub(super) async fn switch(
     request: Request,
 ) -> Result<Response, Refused> {
     let (administrator, form) = posted(&app, &caller, request).await?;
-    let id = parse_id(id)?;
-    let user = app.accounts.users.get(UserRef::Id(id)).await?;
-    refuse_oneself(&administrator, id)?;
+    let user = find_other(&app, &administrator, id).await?;
+    let id = user.id;
     let disables = form.secret("disabled") == "yes";
     if disables && !Question::is_answered(&form) {
         let question = AdminQuestion {
@@ -193,12 +192,14 @@ pub(super) async fn switch(
     }
 }
 
-fn refuse_oneself(administrator: &Visitor, id: OwnerId) -> Result<(), Problem> {
-    if id == administrator.principal.user {
+/// The user that a form is about, who must not be the administrator themselves.
+async fn find_other(app: &App, administrator: &Visitor, id: IdPath) -> Result<User, Problem> {
+    let user = app.accounts.users.get(UserRef::Id(parse_id(id)?)).await?;
+    if user.id == administrator.principal.user {
         let why = "Administrators cannot do this to themselves: ask another one.";
         return Err(Problem::invalid_field("id", "self", why));
     }
-    Ok(())
+    Ok(user)
 }
 
 pub(super) async fn remove(
@@ -208,9 +209,8 @@ pub(super) async fn remove(
     request: Request,
 ) -> Result<Response, Refused> {
     let (administrator, form) = posted(&app, &caller, request).await?;
-    let id = parse_id(id)?;
-    let user = app.accounts.users.get(UserRef::Id(id)).await?;
-    refuse_oneself(&administrator, id)?;
+    let user = find_other(&app, &administrator, id).await?;
+    let id = user.id;
     let links = match read_links(&app, &form).await {
         Ok(links) => links,
         Err(problem) => return again(&app, &administrator, id, &form, problem).await,

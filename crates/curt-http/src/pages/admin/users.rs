@@ -88,7 +88,7 @@ impl UsersPage {
             .await??;
         let next = asked.cut(&mut users, |user| user.id.0);
         Ok(Self {
-            frame: frame(app, administrator, PATH),
+            frame: frame(app, administrator),
             bar,
             users: users.iter().map(ListedUser::of).collect(),
             is_first: cursor.is_none(),

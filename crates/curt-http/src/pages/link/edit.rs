@@ -13,13 +13,13 @@ use http::{StatusCode, Uri};
 
 use super::fields::{ChangedField, LinkFields};
 use super::permissions::PermissionRow;
-use super::{LinkHead, find, is_admin, permissions, said};
+use super::{LinkHead, PostedForm, find, is_admin, permissions, posted_about, said};
 use crate::api::revision::tag;
-use crate::caller::{Caller, check_scope};
+use crate::caller::Caller;
 use crate::pages::expiry_choice::{Choice, choice};
 use crate::pages::form::{Form, Mistakes, see_other};
 use crate::pages::frame::Frame;
-use crate::pages::turned::{Turned, posted, signed_in};
+use crate::pages::turned::{Turned, signed_in};
 use crate::pages::visitor::Visitor;
 use crate::pages::{links, page, refused};
 use crate::problem::{Problem, ProblemCode};
@@ -95,9 +95,12 @@ pub(super) async fn save(
     caller: Caller,
     request: Request,
 ) -> Result<Response, Turned> {
-    let (visitor, form) = posted(&app, &caller, request, links::PATH).await?;
-    check_scope(&visitor.principal, Scope::Manage)?;
-    let link = find(&app, &visitor.principal, key).await?;
+    let posted = posted_about(&app, &caller, key, request, Scope::Manage).await?;
+    let PostedForm {
+        visitor,
+        link,
+        form,
+    } = posted;
     let mine = LinkFields::of_form(&form, "");
     if form.text("revision") != tag(link.revision) {
         return Ok(conflicting(&app, &visitor, &form, mine, &link).await?);
@@ -208,7 +211,7 @@ async fn edit_page(
         Visibility::Public | Visibility::Password => Vec::new(),
     };
     Ok(EditPage {
-        frame: Frame::new(app, Some(visitor)).at(links::PATH),
+        frame: Frame::new(app, Some(visitor)).within(links::PATH),
         csrf: visitor.csrf.clone(),
         head: LinkHead::read(app, visitor, link).await?,
         is_admin: is_admin(visitor),

@@ -10,7 +10,7 @@ use std::sync::Arc;
 use askama::Template;
 use axum::Router;
 use axum::extract::rejection::PathRejection;
-use axum::extract::{Path, State};
+use axum::extract::{Path, Request, State};
 use axum::response::Response;
 use axum::routing::{get, post};
 use curt_accounts::Principal;
@@ -24,7 +24,7 @@ use super::frame::Frame;
 use super::link_rows::{LinkTag, StateWords, audience, without_scheme};
 use super::page;
 use super::reports::{self, AskedReport, ReportView};
-use super::turned::{Turned, signed_in};
+use super::turned::{Turned, posted, signed_in};
 use super::visitor::Visitor;
 use super::{PageTime, links};
 use crate::api::link_view;
@@ -100,7 +100,7 @@ async fn show(
         live: format!("/api/v1/links/{key}/live"),
         files: reports::files(&format!("/api/v1/links/{key}"), &asked),
         head: LinkHead::read(&app, &visitor, &link).await?,
-        frame: Frame::new(&app, Some(&visitor)).at(links::PATH),
+        frame: Frame::new(&app, Some(&visitor)).within(links::PATH),
         report,
         asked,
     };
@@ -134,6 +134,31 @@ async fn find(
             "You have no link of this name. It may be another's, or have been removed for good.",
         ),
         problem => problem,
+    })
+}
+
+/// A form that was sent about a link that the visitor may change.
+struct PostedForm {
+    visitor: Visitor,
+    link: Link,
+    form: Form,
+}
+
+/// Reads a form about a link, for whoever has the scope.
+async fn posted_about(
+    app: &App,
+    caller: &Caller,
+    key: Result<Path<String>, PathRejection>,
+    request: Request,
+    scope: Scope,
+) -> Result<PostedForm, Turned> {
+    let (visitor, form) = posted(app, caller, request, links::PATH).await?;
+    check_scope(&visitor.principal, scope)?;
+    let link = find(app, &visitor.principal, key).await?;
+    Ok(PostedForm {
+        visitor,
+        link,
+        form,
     })
 }
 

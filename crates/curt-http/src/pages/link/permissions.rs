@@ -10,10 +10,10 @@ use curt_core::ports::PermissionId;
 use curt_core::{Link, Scope};
 
 use super::edit::refuse_permission;
-use super::find;
-use crate::caller::{Caller, check_scope};
+use super::{PostedForm, posted_about};
+use crate::caller::Caller;
 use crate::pages::form::see_other;
-use crate::pages::turned::{Turned, posted};
+use crate::pages::turned::Turned;
 use crate::pages::visitor::Visitor;
 use crate::pages::{PageTime, links};
 use crate::problem::{Problem, ProblemCode};
@@ -49,9 +49,12 @@ pub(super) async fn grant(
     caller: Caller,
     request: Request,
 ) -> Result<Response, Turned> {
-    let (visitor, form) = posted(&app, &caller, request, links::PATH).await?;
-    check_scope(&visitor.principal, Scope::Manage)?;
-    let link = find(&app, &visitor.principal, key).await?;
+    let posted = posted_about(&app, &caller, key, request, Scope::Manage).await?;
+    let PostedForm {
+        visitor,
+        link,
+        form,
+    } = posted;
     let permissions = Arc::clone(&app.accounts.permissions);
     let origin = caller.origin().by(visitor.principal.user);
     let (id, generation) = (link.id.clone(), link.revision.generation);
@@ -80,9 +83,12 @@ pub(super) async fn revoke(
     caller: Caller,
     request: Request,
 ) -> Result<Response, Turned> {
-    let (visitor, form) = posted(&app, &caller, request, links::PATH).await?;
-    check_scope(&visitor.principal, Scope::Manage)?;
-    let link = find(&app, &visitor.principal, key).await?;
+    let posted = posted_about(&app, &caller, key, request, Scope::Manage).await?;
+    let PostedForm {
+        visitor,
+        link,
+        form,
+    } = posted;
     let id = form.text("permission").parse().map(PermissionId);
     let id = id.map_err(|_| Problem::new(ProblemCode::NotFound))?;
     let permissions = Arc::clone(&app.accounts.permissions);

@@ -6,15 +6,15 @@ use axum::extract::rejection::PathRejection;
 use axum::extract::{Path, Request, State};
 use axum::response::Response;
 use curt_core::{Link, LinkState, Scope};
-use curt_links::{Expiry, LinksChange, Who};
+use curt_links::LinksChange;
 
-use super::find;
+use super::{PostedForm, posted_about};
 use crate::api::bulk_change::change_links;
-use crate::caller::{Caller, check_scope};
+use crate::caller::Caller;
 use crate::pages::confirm::Question;
 use crate::pages::form::{Form, see_other};
 use crate::pages::links;
-use crate::pages::turned::{Turned, posted};
+use crate::pages::turned::Turned;
 use crate::pages::visitor::Visitor;
 use crate::problem::Problem;
 use crate::state::App;
@@ -25,9 +25,12 @@ pub(super) async fn delete(
     caller: Caller,
     request: Request,
 ) -> Result<Response, Turned> {
-    let (visitor, form) = posted(&app, &caller, request, links::PATH).await?;
-    check_scope(&visitor.principal, Scope::Manage)?;
-    let link = find(&app, &visitor.principal, key).await?;
+    let posted = posted_about(&app, &caller, key, request, Scope::Manage).await?;
+    let PostedForm {
+        visitor,
+        link,
+        form,
+    } = posted;
     if !Question::is_answered(&form) {
         return Ok(ask(&app, &visitor, &link));
     }
@@ -63,13 +66,9 @@ pub(super) async fn restore(
     caller: Caller,
     request: Request,
 ) -> Result<Response, Turned> {
-    let (visitor, _) = posted(&app, &caller, request, links::PATH).await?;
-    check_scope(&visitor.principal, Scope::Manage)?;
-    let link = find(&app, &visitor.principal, key).await?;
-    let who = Who::reachable_by(&visitor.principal);
-    let expires: Option<Expiry> = None;
-    let restoring = app.links.restore(who, link.id.key.as_str(), None, expires);
-    restoring.await.map_err(Problem::from)?;
+    let posted = posted_about(&app, &caller, key, request, Scope::Manage).await?;
+    let PostedForm { visitor, link, .. } = posted;
+    change(&app, &caller, &visitor, &link, LinksChange::Restore).await?;
     Ok(back(&link, "restored"))
 }
 
@@ -79,9 +78,12 @@ pub(super) async fn switch(
     caller: Caller,
     request: Request,
 ) -> Result<Response, Turned> {
-    let (visitor, form) = posted(&app, &caller, request, links::PATH).await?;
-    check_scope(&visitor.principal, Scope::Admin)?;
-    let link = find(&app, &visitor.principal, key).await?;
+    let posted = posted_about(&app, &caller, key, request, Scope::Admin).await?;
+    let PostedForm {
+        visitor,
+        link,
+        form,
+    } = posted;
     let (state, done) = wanted(&form);
     change(&app, &caller, &visitor, &link, LinksChange::Switch(state)).await?;
     Ok(back(&link, done))

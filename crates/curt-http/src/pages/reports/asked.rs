@@ -5,7 +5,8 @@ use std::time::Duration;
 use curt_clicks::report::{
     Edge, Range, ReportError, ReportPeriod, ReportRangeError, Reports, Summary, Zone,
 };
-use curt_core::{ClickSubject, UnixMillis};
+use curt_core::ports::Top;
+use curt_core::{ClickSubject, Dimension, UnixMillis};
 use jiff::ToSpan;
 use url::form_urlencoded;
 
@@ -210,14 +211,16 @@ impl AskedReport {
         self.bucket
     }
 
-    /// The totals and the series of the time that was asked for.
-    pub(in crate::pages) async fn summary(
+    /// The totals, the series and the most frequent values of the time that was asked for.
+    pub(in crate::pages) async fn summary_and_tops(
         &self,
         reports: &Reports,
         subject: &ClickSubject,
-    ) -> Result<Summary, ReportError> {
-        let summary = reports.summary(subject, &self.range, &self.zone, self.bucket);
-        summary.await
+        dimensions: &[(Dimension, usize)],
+    ) -> Result<(Summary, Vec<Top>), ReportError> {
+        reports
+            .summary_and_tops(subject, &self.range, &self.zone, self.bucket, dimensions)
+            .await
     }
 
     pub(in crate::pages) fn zone_name(&self) -> &str {

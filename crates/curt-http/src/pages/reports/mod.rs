@@ -116,7 +116,6 @@ async fn read(
     dimensions: &[Dimension],
 ) -> Result<ReadReport, ReportError> {
     let range = &asked.range;
-    let summary = asked.summary(reports, subject).await?;
     let limit = |dimension: &Dimension| match dimension {
         Dimension::Country => COUNTRIES_MAX,
         _ => VALUES_MAX,
@@ -125,8 +124,6 @@ async fn read(
         .iter()
         .map(|dimension| (*dimension, limit(dimension)))
         .collect();
-    let tops = reports.tops(subject, &asked_for, range).await?;
-    let tops = dimensions.iter().copied().zip(tops).collect();
     let query = ClickQuery {
         subject: subject.clone(),
         from: range.from(),
@@ -135,11 +132,15 @@ async fn read(
         cursor: None,
         limit: LATEST_MAX,
     };
-    let latest = reports.clicks(&query).await?.clicks;
+    // At once: a store reads them on different cores.
+    let ((summary, tops), latest) = tokio::try_join!(
+        asked.summary_and_tops(reports, subject, &asked_for),
+        async { Ok(reports.clicks(&query).await?) },
+    )?;
     Ok(ReadReport {
         summary,
-        tops,
-        latest,
+        tops: dimensions.iter().copied().zip(tops).collect(),
+        latest: latest.clicks,
     })
 }
 

@@ -1,163 +1,109 @@
-//! The API page: the OpenAPI document, for people.
+//! The OpenAPI document as pages show it.
 
-use std::sync::{Arc, OnceLock};
+use std::collections::{BTreeMap, BTreeSet};
 
-use askama::Template;
-use axum::extract::State;
-use axum::response::IntoResponse;
-use axum::routing::{MethodRouter, get};
-use http::header::CONTENT_TYPE;
-use http::{HeaderMap, StatusCode};
 use serde_json::{Map, Value};
-
-use super::frame::Frame;
-use super::page as render;
-use crate::api;
-use crate::caller::Caller;
-use crate::compression::{NotReflecting, StaticText};
-use crate::state::App;
 
 /// Stands for the server's address in examples until the page is asked for.
 const BASE: &str = "{base}";
 
-#[derive(Template)]
-#[template(path = "reference.html")]
-struct ReferencePage<'a> {
-    frame: Frame,
-    base: &'a str,
-    reference: &'a Reference,
+pub(super) struct Reference {
+    pub(super) openapi: String,
+    pub(super) about: Vec<Prose>,
+    pub(super) groups: Vec<Group>,
+    /// By name.
+    objects: BTreeMap<String, Object>,
 }
 
-struct Reference {
-    openapi: String,
-    about: Vec<Prose>,
-    groups: Vec<Group>,
-    objects: Vec<Object>,
+pub(super) struct Group {
+    pub(super) about: String,
+    pub(super) operations: Vec<Operation>,
 }
 
-struct Group {
-    about: String,
-    first: bool,
-    operations: Vec<Operation>,
-}
-
-struct Operation {
-    id: String,
-    method: String,
-    method_class: String,
-    path: String,
-    summary: String,
-    about: Vec<Prose>,
-    parameters: Vec<Field>,
-    body: Option<Body>,
-    answers: Vec<Answer>,
-    example: String,
+pub(super) struct Operation {
+    pub(super) id: String,
+    pub(super) method: String,
+    pub(super) method_class: String,
+    pub(super) path: String,
+    pub(super) summary: String,
+    pub(super) about: Vec<Prose>,
+    pub(super) parameters: Vec<Field>,
+    pub(super) body: Option<Body>,
+    pub(super) answers: Vec<Answer>,
+    pub(super) example: String,
 }
 
 impl Operation {
     /// A command to try the operation with, against the server at `base`.
-    fn example_at(&self, base: &str) -> String {
+    pub(super) fn example_at(&self, base: &str) -> String {
         self.example.replace(BASE, base)
+    }
+
+    fn object_names(&self) -> Vec<&str> {
+        let body = self.body.iter().map(|body| body.object.as_str());
+        let answers = self.answers.iter().filter_map(|one| one.object.as_deref());
+        let parameters = self.parameters.iter().flat_map(|one| names_in(&one.kind));
+        body.chain(answers).chain(parameters).collect()
     }
 }
 
-struct Body {
-    object: String,
-    kinds: Vec<String>,
-    fields: Vec<Field>,
+pub(super) struct Body {
+    pub(super) object: String,
+    pub(super) kinds: Vec<String>,
 }
 
-struct Answer {
-    status: String,
-    about: String,
-    object: Option<String>,
+pub(super) struct Answer {
+    pub(super) status: String,
+    pub(super) about: String,
+    pub(super) object: Option<String>,
 }
 
-struct Object {
-    name: String,
-    about: Vec<Prose>,
-    kind: Vec<KindPart>,
-    fields: Vec<Field>,
+pub(super) struct Object {
+    pub(super) name: String,
+    pub(super) about: Vec<Prose>,
+    pub(super) kind: Vec<KindPart>,
+    pub(super) fields: Vec<Field>,
 }
 
-struct Field {
-    name: String,
-    place: Option<String>,
-    needed: bool,
-    kind: Vec<KindPart>,
-    about: Vec<Prose>,
+impl Object {
+    fn object_names(&self) -> impl Iterator<Item = &str> {
+        let fields = self.fields.iter().flat_map(|field| names_in(&field.kind));
+        names_in(&self.kind).chain(fields)
+    }
+}
+
+fn names_in(kind: &[KindPart]) -> impl Iterator<Item = &str> {
+    let objects = kind.iter().filter(|part| part.object);
+    objects.map(|part| part.text.as_str())
+}
+
+pub(super) struct Field {
+    pub(super) name: String,
+    pub(super) place: Option<String>,
+    pub(super) needed: bool,
+    pub(super) kind: Vec<KindPart>,
+    pub(super) about: Vec<Prose>,
 }
 
 /// A paragraph: text, with code in between.
-type Prose = Vec<ProseSpan>;
+pub(super) type Prose = Vec<ProseSpan>;
 
-struct ProseSpan {
-    code: bool,
-    text: String,
+pub(super) struct ProseSpan {
+    pub(super) code: bool,
+    pub(super) text: String,
 }
 
-struct KindPart {
+pub(super) struct KindPart {
     /// Whether the text is the name of an object.
-    object: bool,
-    text: String,
-}
-
-/// The document in the forms in which it is served, each made at the first request for it: before, a server need not know
-/// its own address.
-#[derive(Default)]
-pub(super) struct ApiDocument {
-    json: OnceLock<StaticText>,
-    reference: OnceLock<Reference>,
-}
-
-impl ApiDocument {
-    fn json(&self, app: &App) -> &StaticText {
-        self.json.get_or_init(|| {
-            let json = serde_json::to_vec_pretty(&api::document(app));
-            StaticText::new(json.unwrap_or_default())
-        })
-    }
-
-    fn reference(&self, app: &App) -> &Reference {
-        self.reference.get_or_init(|| {
-            let document = serde_json::to_value(api::document(app));
-            Reference::read(&document.unwrap_or_default())
-        })
-    }
-}
-
-/// `/api`.
-pub(super) fn page(document: Arc<ApiDocument>) -> MethodRouter<Arc<App>> {
-    get(
-        move |State(app): State<Arc<App>>, caller: Caller| async move {
-            let page = ReferencePage {
-                frame: Frame::of_caller(&app, &caller).await.at("/api"),
-                base: app.public.base(),
-                reference: document.reference(&app),
-            };
-            let mut page = render(StatusCode::OK, &page);
-            page.extensions_mut().insert(NotReflecting);
-            page
-        },
-    )
-}
-
-/// `/api/openapi.json`.
-pub(super) fn document(document: Arc<ApiDocument>) -> MethodRouter<Arc<App>> {
-    get(
-        move |State(app): State<Arc<App>>, headers: HeaderMap| async move {
-            let form = document.json(&app).choose(&app, &headers).respond();
-            ([(CONTENT_TYPE, "application/json")], form).into_response()
-        },
-    )
+    pub(super) object: bool,
+    pub(super) text: String,
 }
 
 impl Reference {
-    fn read(document: &Value) -> Self {
+    pub(super) fn read(document: &Value) -> Self {
         let tags = document["tags"].as_array().cloned().unwrap_or_default();
-        let groups = tags.iter().enumerate().map(|(at, tag)| Group {
+        let groups = tags.iter().map(|tag| Group {
             about: text(&tag["description"]).trim_end_matches('.').to_owned(),
-            first: at == 0,
             operations: operations(document, &tag["name"]),
         });
         let schemas = entries(&document["components"]["schemas"]);
@@ -165,8 +111,32 @@ impl Reference {
             openapi: text(&document["openapi"]),
             about: prose(&document["info"]["description"]),
             groups: groups.collect(),
-            objects: schemas.map(|(name, schema)| object(name, schema)).collect(),
+            objects: schemas
+                .map(|(name, schema)| (name.clone(), object(name, schema)))
+                .collect(),
         }
+    }
+
+    pub(super) fn operation(&self, id: &str) -> Option<&Operation> {
+        let mut operations = self.groups.iter().flat_map(|group| &group.operations);
+        operations.find(|operation| operation.id == id)
+    }
+
+    /// What the operation is asked and answers with, and what that consists of, by name.
+    pub(super) fn objects_of(&self, operation: &Operation) -> Vec<&Object> {
+        let mut names = BTreeSet::new();
+        let mut new = operation.object_names();
+        while let Some(name) = new.pop() {
+            if let Some(object) = self.objects.get(name)
+                && names.insert(name)
+            {
+                new.extend(object.object_names());
+            }
+        }
+        names
+            .into_iter()
+            .filter_map(|name| self.objects.get(name))
+            .collect()
     }
 }
 
@@ -196,11 +166,8 @@ fn operation(document: &Value, path: &str, method: &str, described: &Value) -> O
         .collect();
     let contents = &described["requestBody"]["content"];
     let body = entries(contents).next().and_then(|(_, content)| {
-        let name = object_name(&content["schema"])?;
-        let schema = &document["components"]["schemas"][&name];
         Some(Body {
-            fields: object(&name, schema).fields,
-            object: name,
+            object: object_name(unwrap_optional(&content["schema"]))?,
             kinds: entries(contents).map(|(kind, _)| kind.clone()).collect(),
         })
     });
@@ -249,6 +216,7 @@ fn example(document: &Value, path: &str, method: &str, described: &Value) -> Str
 
 /// A value that fits the schema, from the examples in it.
 fn sample(document: &Value, schema: &Value, depth: usize) -> Value {
+    let schema = unwrap_optional(schema);
     if let Some(name) = object_name(schema) {
         return sample(
             document,
@@ -292,6 +260,12 @@ fn object(name: &str, schema: &Value) -> Object {
         kind: kind(schema),
         fields,
     }
+}
+
+/// What the schema is where it may also be null.
+fn unwrap_optional(schema: &Value) -> &Value {
+    let mut forms = list(&schema["oneOf"]);
+    forms.find(|form| form["type"] != "null").unwrap_or(schema)
 }
 
 /// Where a value may be null, the description is that of its other form.
