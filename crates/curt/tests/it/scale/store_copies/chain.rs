@@ -72,7 +72,8 @@ fn everything_copied_over_four_databases_and_cassandra_back_is_the_same_k1_k2_l3
         .setting("cassandra.call_timeout", "30s");
     let path = |name: &str| app.folder().join(name);
     let (first, last) = (path("first/curt.db"), path("last/curt.db"));
-    fill(&first, length(4_000, 1_000_000));
+    let count = length(4_000, 1_000_000);
+    fill(&first, count);
     let reference: Arc<dyn ClickDatabase> = Arc::new(MemoryClickStore::new());
     fill_stores(&first, &reference);
     let (first_url, last_url) = (sqlite(&first), sqlite(&last));
@@ -85,7 +86,7 @@ fn everything_copied_over_four_databases_and_cassandra_back_is_the_same_k1_k2_l3
     let mut checksums = Vec::new();
     let mut copy = |what: &str, way: Way<'_>, kills, noted: &dyn Fn() -> Option<String>| {
         let begun = Instant::now();
-        let report = copy_over_kills(&app, way, kills, noted);
+        let report = copy_over_kills(&app, way, count, kills, noted);
         tell(what, begun, &report);
         checksums.push(["links", "accounts", "clicks"].map(|part| {
             let checksum = report[part]["checksum"].as_str();

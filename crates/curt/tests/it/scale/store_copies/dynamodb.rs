@@ -26,7 +26,8 @@ fn everything_copied_to_dynamodb_and_back_is_the_same_k1_k2_l3_c1() {
         .setting("dynamodb.call_timeout", "30s");
     let path = |name: &str| app.folder().join(name);
     let (first, last) = (path("first/curt.db"), path("last/curt.db"));
-    fill(&first, length(600, 100_000));
+    let count = length(600, 100_000);
+    fill(&first, count);
     let reference: Arc<dyn ClickDatabase> = Arc::new(MemoryClickStore::new());
     fill_stores(&first, &reference);
     let (first_url, last_url) = (sqlite(&first), sqlite(&last));
@@ -42,11 +43,12 @@ fn everything_copied_to_dynamodb_and_back_is_the_same_k1_k2_l3_c1() {
         Some(note.text).filter(|text| !text.is_empty())
     };
     let begun = Instant::now();
-    let there = copy_over_kills(&app, Way::new(&[&first_url], &[&url]), 1, noted);
+    let there = Way::new(&[&first_url], &[&url]);
+    let there = copy_over_kills(&app, there, count, 1, noted);
     tell("SQLite to DynamoDB", begun, &there);
     let begun = Instant::now();
     let back = Way::new(&[&url], &[&last_url]);
-    let back = copy_over_kills(&app, back, 1, || noted_in(&last));
+    let back = copy_over_kills(&app, back, count, 1, || noted_in(&last));
     tell("DynamoDB to SQLite", begun, &back);
     for part in ["links", "accounts", "clicks"] {
         assert!(there[part]["checksum"].is_string(), "{there}");
