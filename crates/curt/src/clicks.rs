@@ -127,7 +127,7 @@ impl ClickLine {
                 supervisor,
                 registry,
                 &watchers,
-            );
+            )?;
             let requests = pipeline.flush_requests();
             if let Some(channel) = asked {
                 // Own consumers are asked like those of others.
@@ -256,15 +256,18 @@ fn count(
     settings: &ClickSettings,
     stream: StreamEnd,
     store: Arc<dyn ClickStore>,
-    stores: &Stores,
+    stores: &mut Stores,
     supervisor: &Supervisor,
     registry: &mut Registry,
     watchers: &ClickWatchers,
-) -> Arc<Pipeline> {
+) -> anyhow::Result<Arc<Pipeline>> {
+    let counters = settings.counters.as_ref();
+    let counters = counters.map(|address| stores.open_click_counters(address));
     let ports = ConsumerPorts {
         source: stream.source,
         dead_letters: stream.dead_letters,
         store: store.clone(),
+        counters: counters.transpose()?,
         clock: stores.clock.clone(),
         reference: watchers.reference.clone(),
     };
@@ -275,7 +278,7 @@ fn count(
     let retention = Retention::new(store, stores.clock.clone(), settings.retention, metrics)
         .guarded_by(watchers.clock_guard.clone());
     supervisor.start("click-retention", |stop| retention.run(stop));
-    pipeline
+    Ok(pipeline)
 }
 
 /// Loads the files that clicks are read by, and keeps what they say up to date. Lists of addresses are of use only where

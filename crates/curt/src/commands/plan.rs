@@ -126,7 +126,9 @@ impl PlanCommand {
             ("cache_bytes", self.cache_bytes),
             ("cores", self.cores),
         ] {
-            if let (Some(given), Some(input)) = (given, workload.field_mut(field)) {
+            // Looking at an input that was not given would set it.
+            let Some(given) = given else { continue };
+            if let Some(input) = workload.field_mut(field) {
                 *input = given;
             }
         }

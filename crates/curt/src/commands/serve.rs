@@ -287,7 +287,7 @@ async fn start_front(
     start_keys(config, roles, &supervisor, &supply, &ready);
     if roles.has(Role::Purge) {
         let links = (supply.clone(), resolver.clone());
-        let ports = stores.purge_ports(clock_guard);
+        let ports = stores.purge_ports(config, clock_guard);
         start_purge(config, &supervisor, ports, links, link_metrics);
     }
     let tasks = (&supervisor, &ready);

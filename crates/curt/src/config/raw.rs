@@ -75,6 +75,7 @@ pub(crate) struct Store {
     pub(crate) accounts: String,
     pub(crate) clicks: String,
     pub(crate) stream: String,
+    pub(crate) counters: String,
     pub(crate) cache: Vec<String>,
     pub(crate) invalidations: String,
     pub(crate) quotas: String,

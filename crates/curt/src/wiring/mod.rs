@@ -14,10 +14,11 @@ use std::sync::Arc;
 
 use curt_accounts::AccountServices;
 use curt_core::ports::{
-    Accounts, ClickDatabase, Cursor, Invalidations, KeyFile, LinkCache, Quotas, ShardMaps,
+    Accounts, ClickCounters, ClickDatabase, Cursor, Invalidations, KeyFile, LinkCache, Quotas,
+    ShardMaps,
 };
 use curt_core::{Clock, ClockGuard, ErrorKind, NodeIndex, PortResult, SystemClock, UnixMillis};
-use curt_keys::{KeyPorts, Strategy};
+use curt_keys::{HeldLeases, KeyPorts, Strategy};
 use curt_links::PurgePorts;
 use curt_shards::{MoverSettings, ShardMover, ShardNode};
 use curt_sqlite::Access;
@@ -84,15 +85,28 @@ impl Stores {
         Ok(self.read_only.guard_clicks(clicks))
     }
 
+    /// Opens what windows of clicks are kept in, for a process that counts clicks.
+    pub(crate) fn open_click_counters(
+        &mut self,
+        address: &EngineAddress,
+    ) -> anyhow::Result<Arc<dyn ClickCounters>> {
+        named(Part::Counters, self.engines.click_counters(address))
+    }
+
     /// Everything around accounts, over this store.
     pub(crate) fn account_services(&self, config: &Config) -> anyhow::Result<AccountServices> {
         let (accounts, quotas) = (self.accounts.clone(), self.quotas.port.clone());
         account_services(config, accounts, quotas, self.clock.clone())
     }
 
-    pub(crate) fn purge_ports(&self, clock_guard: Arc<ClockGuard>) -> PurgePorts {
+    pub(crate) fn purge_ports(&self, config: &Config, clock_guard: Arc<ClockGuard>) -> PurgePorts {
         PurgePorts {
             index: self.main.links.index.clone(),
+            nodes: self.main.links.nodes.clone(),
+            leases: Arc::new(HeldLeases::new(
+                self.keys.leases.clone(),
+                config.keys.lease_ttl,
+            )),
             idempotency: self.main.links.idempotency.clone(),
             permissions: self.accounts.clone(),
             clock: self.clock.clone(),

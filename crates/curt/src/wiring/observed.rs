@@ -8,7 +8,7 @@ use curt_core::ports::{
     Inserted, LinkChange, LinkCounts, LinkIndex, LinkPorts, LinkStore, LinkTotals, ListOrder,
     ListPage, ListQuery, RequestToken, SeededLinks, SpendReply,
 };
-use curt_core::{ErrorKind, Link, LinkId, OwnerId, PortResult, Revision, UnixMillis};
+use curt_core::{ErrorKind, Link, LinkId, OwnerId, PortError, PortResult, Revision, UnixMillis};
 use prometheus_client::encoding::EncodeLabelSet;
 use prometheus_client::metrics::counter::Counter;
 use prometheus_client::metrics::family::Family;
@@ -46,30 +46,45 @@ impl PortErrors {
     }
 
     fn note_write<T>(&self, answer: PortResult<T>) -> PortResult<T> {
-        let concerns_others = |kind| match kind {
+        answer.inspect_err(|failure| self.count_write(failure))
+    }
+
+    /// As [`note_write`](Self::note_write), also of a write of which a part failed.
+    fn note_each<T>(
+        &self,
+        answer: PortResult<Vec<PortResult<T>>>,
+    ) -> PortResult<Vec<PortResult<T>>> {
+        let answer = self.note_write(answer)?;
+        if let Some(failure) = answer.iter().find_map(|one| one.as_ref().err()) {
+            self.count_write(failure);
+        }
+        Ok(answer)
+    }
+
+    fn note<T>(&self, answer: PortResult<T>) -> PortResult<T> {
+        answer.inspect_err(|failure| self.count(failure))
+    }
+
+    fn count_write(&self, failure: &PortError) {
+        let concerns_others = match failure.kind {
             ErrorKind::Unavailable | ErrorKind::Timeout | ErrorKind::Corrupt => true,
             ErrorKind::Throttled | ErrorKind::StaleEpoch | ErrorKind::Invalid | ErrorKind::Bug => {
                 false
             }
         };
-        if let Err(failure) = &answer
-            && concerns_others(failure.kind)
-        {
+        if concerns_others {
             self.write_failed.store(true, Ordering::Relaxed);
         }
-        self.note(answer)
+        self.count(failure);
     }
 
-    fn note<T>(&self, answer: PortResult<T>) -> PortResult<T> {
-        if let Err(failure) = &answer {
-            let labels = Labels {
-                backend: failure.backend,
-                op: failure.op,
-                kind: failure.kind.as_str(),
-            };
-            self.counts.get_or_create(&labels).inc();
-        }
-        answer
+    fn count(&self, failure: &PortError) {
+        let labels = Labels {
+            backend: failure.backend,
+            op: failure.op,
+            kind: failure.kind.as_str(),
+        };
+        self.counts.get_or_create(&labels).inc();
     }
 }
 
@@ -93,6 +108,11 @@ pub(crate) fn observed_links(ports: LinkPorts, errors: &PortErrors) -> LinkPorts
         idempotency: observed(ports.idempotency, errors),
         seeded: ports.seeded.map(|seeded| observed(seeded, errors) as _),
         homes: ports.homes,
+        nodes: ports
+            .nodes
+            .into_iter()
+            .map(|node| observed(node, errors) as _)
+            .collect(),
     }
 }
 
@@ -110,6 +130,7 @@ macro_rules! observe {
 
 observe!(LinkStore:
     fn insert_if_absent(links: Vec<Link>, token: Option<RequestToken>) -> Vec<Inserted> = note_write;
+    fn insert_each(links: Vec<Link>, token: Option<RequestToken>) -> Vec<PortResult<Inserted>> = note_each;
     fn get(id: &LinkId) -> Option<Link> = note;
     fn get_nearby(id: &LinkId) -> Option<Link> = note;
     fn get_many(ids: &[LinkId]) -> Vec<Option<Link>> = note;

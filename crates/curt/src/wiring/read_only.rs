@@ -16,9 +16,9 @@ use curt_core::ports::{
     ClickDatabase, ClickPage, ClickQuery, ClickRanking, ClickReports, ClickStore, ClickWindow,
     CreationOutcome, CreationPlan, Erasure, HourRange, Idempotency, IdempotentRequest, Inserted,
     Invite, Invites, KeysToRevoke, LinkChange, LinkIndex, LinkPorts, LinkStore, ListOrder,
-    ListPage, ListQuery, NewApiKey, Permission, PermissionId, Permissions, RedirectionLimits,
-    RequestToken, Salt, SeededLinks, Session, Sessions, SpendReply, StreamPartition, Top,
-    UserChange, UserRemoval, Users,
+    ListPage, ListQuery, NewApiKey, OpenInvites, Permission, PermissionId, Permissions,
+    RedirectionLimits, RequestToken, Salt, SeededLinks, Session, Sessions, SpendReply,
+    StreamPartition, Top, UserChange, UserRemoval, Users,
 };
 use curt_core::{
     ClickSubject, Day, Dimension, ErrorKind, Link, LinkId, OwnerId, PortError, PortResult,
@@ -94,7 +94,13 @@ impl ReadOnly {
             idempotency: self.guard(ports.idempotency),
             seeded: ports.seeded.map(|seeded| self.guard(seeded) as _),
             homes: ports.homes,
+            nodes: self.guard_nodes(ports.nodes),
         }
+    }
+
+    fn guard_nodes(&self, nodes: Vec<Arc<dyn LinkIndex>>) -> Vec<Arc<dyn LinkIndex>> {
+        let nodes = nodes.into_iter();
+        nodes.map(|node| self.guard(node) as _).collect()
     }
 
     #[must_use]
@@ -136,6 +142,7 @@ macro_rules! guard {
 
 guard!(LinkStore of LinkStore:
     write insert_if_absent(links: Vec<Link>, token: Option<RequestToken>) -> Vec<Inserted>;
+    write insert_each(links: Vec<Link>, token: Option<RequestToken>) -> Vec<PortResult<Inserted>>;
     read get(id: &LinkId) -> Option<Link>;
     read get_nearby(id: &LinkId) -> Option<Link>;
     read get_many(ids: &[LinkId]) -> Vec<Option<Link>>;
@@ -210,6 +217,7 @@ guard!(Invites of Accounts:
     write add_invite(invite: &Invite) -> bool;
     write take_invite(secret_hash: &[u8; 32], now: UnixMillis) -> Option<Invite>;
     read invite(secret_hash: &[u8; 32], now: UnixMillis) -> Option<Invite>;
+    read invites(now: UnixMillis, limit: usize) -> OpenInvites;
 );
 
 guard!(Permissions of Accounts:

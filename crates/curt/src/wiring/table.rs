@@ -28,6 +28,7 @@ pub(crate) enum Part {
     Accounts,
     Clicks,
     Stream,
+    Counters,
     Cache,
     Invalidations,
     Quotas,
@@ -75,8 +76,8 @@ macro_rules! feature {
 }
 
 use Part::{
-    Accounts, Cache, Clicks, Cursor, Files, Invalidations, Keys, Leases, Links, Pool, Quotas,
-    ShardMap, Stream,
+    Accounts, Cache, Clicks, Counters, Cursor, Files, Invalidations, Keys, Leases, Links, Pool,
+    Quotas, ShardMap, Stream,
 };
 
 /// In the order of [`EngineKind`], in which error messages propose them.
@@ -135,7 +136,7 @@ const ENGINES: [EngineRow; 14] = [
         form: "redis://…, rediss://…, redis+sentinel://…",
         rest: AddressRest::Url,
         feature: feature!("redis"),
-        serves: &[Cache, Invalidations, Quotas, Pool, Leases],
+        serves: &[Counters, Cache, Invalidations, Quotas, Pool, Leases],
     },
     EngineRow {
         kind: EngineKind::Memcached,
@@ -290,12 +291,13 @@ impl EngineKind {
 
 impl Part {
     #[cfg(test)]
-    pub(crate) const ALL: [Self; 13] = [
+    pub(crate) const ALL: [Self; 14] = [
         Links,
         ShardMap,
         Accounts,
         Clicks,
         Stream,
+        Counters,
         Cache,
         Invalidations,
         Quotas,
@@ -314,6 +316,7 @@ impl Part {
             Accounts => "store.accounts",
             Clicks => "store.clicks",
             Stream => "store.stream",
+            Counters => "store.counters",
             Cache => "store.cache",
             Invalidations => "store.invalidations",
             Quotas => "store.quotas",
@@ -331,7 +334,7 @@ impl Part {
         let mut forms: Vec<&str> = rows.map(|row| row.form).collect();
         match self {
             Cache | Pool => forms.push("[] for none"),
-            Invalidations => forms.push("\"\" for none"),
+            Counters | Invalidations => forms.push("\"\" for none"),
             _ => {}
         }
         forms.join(" or ")

@@ -101,9 +101,13 @@ impl Api {
 
     /// Creates a link by a request that may be repeated, here or elsewhere, under the same name.
     pub(crate) fn create_once(&mut self, target: &str, name: &str) -> io::Result<Answer> {
-        let request = self.signed("POST", "/api/v1/links");
-        let request = request.header("Idempotency-Key", name);
-        self.send(&request.json(&json!({ "target": target })))
+        self.post_once("/api/v1/links", &json!({ "target": target }), name)
+    }
+
+    /// Posts a request that may be repeated under the same name.
+    pub(crate) fn post_once(&mut self, path: &str, body: &Value, name: &str) -> io::Result<Answer> {
+        let request = self.signed("POST", path);
+        self.send(&request.header("Idempotency-Key", name).json(body))
     }
 
     pub(crate) fn bulk(&mut self, targets: &[String]) -> io::Result<Answer> {

@@ -44,7 +44,11 @@ fn a_report_on_ten_million_clicks_takes_no_longer_than_a_blink() {
     let mut site = Site::new(&[]);
     let token = site.new_token("tests");
     site.use_token(&token);
-    fill(&site.folder().join("data/curt.db"), owner(&site), days);
+    fill(
+        &site.folder().join("data/curt.db"),
+        owner(&site, "tests@example.com"),
+        days,
+    );
     site.restart();
     let mut api = site.api();
     let from = format!("tz=Europe/Berlin&from={}", first_day(days));
@@ -104,17 +108,19 @@ fn first_day(days: u32) -> jiff::civil::Date {
     start.to_zoned(jiff::tz::TimeZone::UTC).date()
 }
 
-fn owner(site: &Site) -> OwnerId {
+/// The user with this email, as an owner.
+pub(crate) fn owner(site: &Site, email: &str) -> OwnerId {
     let listed = site.output(&["user", "list", "--json"]);
     let users: Value = serde_json::from_slice(&listed.stdout).unwrap();
     let mut users = users.as_array().unwrap().iter();
-    let user = users.find(|user| user["email"] == "tests@example.com");
+    let user = users.find(|user| user["email"] == email);
     let id = &user.unwrap()["id"];
     let id = id.as_str().map_or_else(|| id.to_string(), str::to_owned);
     OwnerId(id.parse().unwrap())
 }
 
-fn fill(file: &Path, owner: OwnerId, days: u32) {
+/// Writes a link `busy` that is as old as these days, with as many clicks on each of them.
+pub(crate) fn fill(file: &Path, owner: OwnerId, days: u32) {
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()
         .build()

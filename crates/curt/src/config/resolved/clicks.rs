@@ -12,6 +12,8 @@ use crate::config::check::{at, positive};
 use crate::config::{ConfigError, raw, units};
 use crate::wiring::EngineAddress;
 
+use super::store::StoreSettings;
+
 /// How long clicks of a stream that keeps them for days are aggregated.
 const SHARED_WINDOW: Duration = Duration::from_secs(30 * 60);
 
@@ -22,6 +24,8 @@ pub(crate) struct ClickSettings {
     pub(crate) folder: PathBuf,
     /// The stream that processes share; `None`: the spool is the stream.
     pub(crate) stream: Option<EngineAddress>,
+    /// Where windows are kept; `None`: in the consumers' memory.
+    pub(crate) counters: Option<EngineAddress>,
     pub(crate) forward: ForwardSettings,
     /// One writer for each redirect worker, and one for the router.
     pub(crate) spool: SpoolSettings,
@@ -57,13 +61,13 @@ pub(super) fn rules(raw: &raw::Clicks) -> Result<ClickRuleSettings, ConfigError>
 pub(super) fn resolve(
     raw: &raw::Clicks,
     data_dir: &Path,
-    stream: &EngineAddress,
+    store: &StoreSettings,
     workers: usize,
-    is_store_shared: bool,
 ) -> Result<Option<ClickSettings>, ConfigError> {
     if !raw.capture {
         return Ok(None);
     }
+    let stream = &store.stream;
     let is_stream_shared = stream.kind().is_shared();
     let disk_reserve = at("clicks.disk_reserve", units::size(&raw.disk_reserve))?;
     let retention_size = units::size_or_never(&raw.retention_size);
@@ -84,6 +88,7 @@ pub(super) fn resolve(
             false => stream.path().to_path_buf(),
         },
         stream: is_stream_shared.then(|| stream.clone()),
+        counters: store.counters.clone(),
         forward: ForwardSettings {
             ip_form: at("clicks.stream_addresses", ip_form(&raw.stream_addresses))?,
             ..ForwardSettings::default()
@@ -93,7 +98,7 @@ pub(super) fn resolve(
             window_bytes_max: at("clicks.window_memory", units::size(&raw.window_memory))?,
             read_bytes_max,
             cpu_share,
-            has_remote_store: is_store_shared,
+            has_remote_store: store.clicks.kind().is_shared(),
             disk_reserve,
             clicks_bytes_max,
             aggregate: AggregateSettings {

@@ -115,13 +115,7 @@ impl Config {
                     units::duration(&raw.cache.publish_wait),
                 )?,
             },
-            clicks: clicks::resolve(
-                &raw.clicks,
-                &data_dir,
-                &store.stream,
-                http.server.workers,
-                store.clicks.kind().is_shared(),
-            )?,
+            clicks: clicks::resolve(&raw.clicks, &data_dir, &store, http.server.workers)?,
             click_rules,
             store,
             links: LinkSettings {

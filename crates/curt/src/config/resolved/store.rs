@@ -25,6 +25,8 @@ pub(crate) struct StoreSettings {
     pub(crate) accounts: EngineAddress,
     pub(crate) clicks: EngineAddress,
     pub(crate) stream: EngineAddress,
+    /// `None`: consumers aggregate in their memory.
+    pub(crate) counters: Option<EngineAddress>,
     /// Servers of the cache that processes share; empty without one.
     pub(crate) cache: Vec<EngineAddress>,
     /// `None`: processes tell each other nothing.
@@ -66,6 +68,7 @@ impl StoreSettings {
             .chain(self.keys.iter().map(|shard| (Part::Keys, shard)))
             .chain(self.cache.iter().map(|server| (Part::Cache, server)))
             .chain(self.pool.iter().map(|shard| (Part::Pool, shard)))
+            .chain(self.counters.iter().map(|store| (Part::Counters, store)))
             .chain(self.cursor.iter().map(|cursor| (Part::Cursor, cursor)))
             .chain(
                 self.invalidations
@@ -123,6 +126,7 @@ pub(super) fn resolve(
     check_clicks(&clicks, others)?;
     Ok(StoreSettings {
         stream: parse(Part::Stream, &written.stream)?,
+        counters: parse_any(Part::Counters, &written.counters)?,
         invalidations: parse_any(Part::Invalidations, &written.invalidations)?,
         quotas: parse(Part::Quotas, &written.quotas)?,
         quotas_timeout: positive("limits.shared_timeout", &raw.limits.shared_timeout)?,

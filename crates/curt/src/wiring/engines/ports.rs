@@ -5,11 +5,11 @@ use std::sync::Arc;
 
 #[cfg(feature = "cassandra")]
 use curt_cassandra::Cassandra;
-#[cfg(any(feature = "cassandra", feature = "dynamodb"))]
+#[cfg(any(feature = "cassandra", feature = "dynamodb", feature = "postgres"))]
 use curt_core::ports::LinkDatabase;
 use curt_core::ports::{
-    Accounts, ClickDatabase, Cursor, Invalidations, KeyFile, KeyLedger, KeyPool, LedgerForm,
-    LinkCache, LinkPorts, LinkShards, Quotas, ShardMaps,
+    Accounts, ClickCounters, ClickDatabase, Cursor, Invalidations, KeyFile, KeyLedger, KeyPool,
+    LedgerForm, LinkCache, LinkPorts, LinkShards, Quotas, ShardMaps,
 };
 use curt_core::{Placement, PortResult};
 #[cfg(feature = "dynamodb")]
@@ -27,7 +27,7 @@ use super::{Coordination, EngineAddress, EngineKind, Engines, LinksDatabase, Ope
 use super::{require, unserved};
 
 /// The ports of a links database that cannot claim seeded links.
-#[cfg(any(feature = "cassandra", feature = "dynamodb"))]
+#[cfg(any(feature = "cassandra", feature = "dynamodb", feature = "postgres"))]
 fn without_seeds(links: Arc<dyn LinkDatabase>) -> LinkPorts {
     LinkPorts {
         store: links.clone(),
@@ -36,6 +36,7 @@ fn without_seeds(links: Arc<dyn LinkDatabase>) -> LinkPorts {
         idempotency: links,
         seeded: None,
         homes: None,
+        nodes: Vec::new(),
     }
 }
 
@@ -56,16 +57,8 @@ impl Engines {
             Opened::Postgres(database) if database.is_distributed() => {
                 let set = &curt_postgres::DISTRIBUTED_LINKS;
                 self.tables.push((address.clone(), set));
-                let links = database.distributed_links();
                 Ok(LinksDatabase {
-                    links: LinkPorts {
-                        store: links.clone(),
-                        index: links.clone(),
-                        totals: links.clone(),
-                        idempotency: links,
-                        seeded: None,
-                        homes: None,
-                    },
+                    links: without_seeds(database.distributed_links()),
                     cursor: database.cursor(),
                     router: None,
                 })
@@ -110,6 +103,7 @@ impl Engines {
         let router = ShardRouter::in_region(opened, maps, placement, region);
         let mut links = LinkPorts::from(Arc::clone(&router));
         links.homes = Some(Arc::clone(&router) as _);
+        links.nodes = router.node_indexes();
         Ok(LinksDatabase {
             links,
             cursor,
@@ -193,6 +187,18 @@ impl Engines {
         }
     }
 
+    /// Windows of clicks outside of the consumers' memory.
+    pub(crate) fn click_counters(
+        &mut self,
+        address: &EngineAddress,
+    ) -> PortResult<Arc<dyn ClickCounters>> {
+        match self.engine(Part::Counters, address)? {
+            #[cfg(feature = "redis")]
+            Opened::Redis(redis) => Ok(redis.click_counters()),
+            _ => Err(unserved(address)),
+        }
+    }
+
     /// One server of the cache that processes share.
     pub(crate) fn link_cache(&mut self, address: &EngineAddress) -> PortResult<Arc<dyn LinkCache>> {
         match self.engine(Part::Cache, address)? {
@@ -226,6 +232,7 @@ impl Engines {
             Part::Accounts => self.accounts(address).map(drop),
             Part::Clicks => self.clicks(address).map(drop),
             Part::Stream => self.check_stream(address),
+            Part::Counters => self.click_counters(address).map(drop),
             Part::Cache => self.link_cache(address).map(drop),
             Part::Invalidations => self.invalidations(address).map(drop),
             Part::Quotas => self.quotas(address).map(drop),

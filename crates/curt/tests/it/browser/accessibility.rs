@@ -1,12 +1,24 @@
-//! What an accessibility checker finds on every page: nothing, in light and dark, on a desk and on a phone.
+//! What an accessibility checker finds on every page: nothing, in light and dark, on a desk and on a phone. And what each
+//! page loads: little, and nothing from elsewhere.
 
 use curt_testkit::engines::browser::{Browser, Look, accessibility_checker};
 use curt_testkit::http::{Client, Request};
 use curt_testkit::need;
 use serde_json::{Value, json};
 
-use super::{Pages, assert_no_complaints};
+use super::{Pages, assert_no_complaints, picture};
 use crate::api::Api;
+use crate::length::{is_full, length};
+
+/// A page as it is sent, without its style, script and pictures.
+const PAGE_BYTES_MAX: u64 = 60_000;
+/// The first two are seen in the short form, too.
+const LOOKS: [Look; 4] = [
+    Look::DESKTOP,
+    Look::PHONE.dark(),
+    Look::PHONE,
+    Look::DESKTOP.dark(),
+];
 
 /// For everybody.
 const PUBLIC: &[&str] = &[
@@ -14,6 +26,7 @@ const PUBLIC: &[&str] = &[
     "/sign-in",
     "/sign-up",
     "/api",
+    "/api/operations/createLink",
     "/problems",
     "/problems/not-found",
     "/no-such-key",
@@ -42,11 +55,11 @@ const OWN: &[&str] = &[
 fn no_page_keeps_anybody_out() {
     let checker = need!(accessibility_checker());
     let pages = need!(Pages::start(&["accounts.sign_up=open"]));
-    for look in [Look::DESKTOP, Look::PHONE.dark()] {
+    for &look in length(&LOOKS[..2], &LOOKS[..]) {
         let browser = pages.browser(look);
         for path in PUBLIC {
             pages.open(&browser, path);
-            check(&browser, &checker, path, look);
+            check(&pages, &browser, &checker, path, look);
         }
         match look == Look::DESKTOP {
             true => {
@@ -57,7 +70,7 @@ fn no_page_keeps_anybody_out() {
         }
         for path in OWN {
             pages.open(&browser, path);
-            check(&browser, &checker, path, look);
+            check(&pages, &browser, &checker, path, look);
         }
     }
 }
@@ -78,7 +91,7 @@ fn fill(pages: &Pages) {
     }
 }
 
-fn check(browser: &Browser, checker: &str, path: &str, look: Look) {
+fn check(pages: &Pages, browser: &Browser, checker: &str, path: &str, look: Look) {
     let run = "const done = arguments[arguments.length - 1];\
         const rules = ['wcag2a', 'wcag2aa', 'wcag21a', 'wcag21aa', 'wcag22aa'];\
         axe.run(document, { runOnly: rules }).then(found => done(found.violations.map(violation => \
@@ -88,4 +101,37 @@ fn check(browser: &Browser, checker: &str, path: &str, look: Look) {
         .unwrap();
     assert_eq!(found, Value::Array(Vec::new()), "{path} {look:?}");
     assert_no_complaints(browser);
+    check_what_is_loaded(pages, browser, path);
+    if is_full() {
+        let width = if look.width == Look::PHONE.width {
+            "phone"
+        } else {
+            "desktop"
+        };
+        let light = if look.is_dark { "dark" } else { "light" };
+        let name = path.replace(|letter: char| !letter.is_ascii_alphanumeric(), "-");
+        picture(browser, &format!("page{name}-{width}-{light}"));
+    }
+}
+
+/// One round trip must do: nothing but one stylesheet keeps a page from being shown.
+fn check_what_is_loaded(pages: &Pages, browser: &Browser, path: &str) {
+    let script = "const [page] = performance.getEntriesByType('navigation');\
+        const loaded = performance.getEntriesByType('resource');\
+        return [page.encodedBodySize, loaded.map(one => one.name), \
+            loaded.filter(one => one.renderBlockingStatus === 'blocking').map(one => one.name)];";
+    let found = browser.run_script(script, &[]).unwrap();
+    let bytes = found[0].as_u64().unwrap();
+    assert!(
+        (1..=PAGE_BYTES_MAX).contains(&bytes),
+        "{path}: {bytes} bytes"
+    );
+    let loaded = found[1].as_array().unwrap();
+    let is_own = |one: &Value| one.as_str().unwrap().starts_with(&pages.url("/"));
+    assert!(
+        !loaded.is_empty() && loaded.iter().all(is_own),
+        "{path}: {loaded:?}"
+    );
+    let blocking = found[2].as_array().unwrap();
+    assert!(blocking.len() <= 1, "{path}: {blocking:?}");
 }

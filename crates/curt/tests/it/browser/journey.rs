@@ -1,6 +1,5 @@
 //! What users do with their links, from the first start to the audit log, in one go.
 
-use std::process::Command;
 use std::time::{Duration, Instant};
 
 use curt_testkit::engines::browser::{Browser, Look};
@@ -9,6 +8,7 @@ use curt_testkit::need;
 
 use super::{EMAIL, PASSWORD, Pages, assert_no_complaints, picture};
 use crate::length::time_max;
+use crate::qr;
 
 const TARGET: &str = "https://example.com/spring?utm_campaign=spring";
 /// Until a click is seen by whoever looks at its link.
@@ -122,16 +122,8 @@ fn decode_the_qr_code(pages: &Pages, browser: &Browser) {
     pages.open(browser, "/links/spring/qr.svg");
     let file = pages.site.folder().join("qr.png");
     std::fs::write(&file, browser.screenshot().unwrap()).unwrap();
-    let decoded = Command::new("zbarimg")
-        .args(["--raw", "-q"])
-        .arg(&file)
-        .output();
-    match decoded {
-        Ok(decoded) => {
-            let text = String::from_utf8_lossy(&decoded.stdout).into_owned();
-            assert_eq!(text.trim(), pages.url("/spring"));
-        }
-        Err(error) => curt_testkit::skipped::say("browser: QR codes", &format!("zbarimg: {error}")),
+    if let Some(read) = qr::decoded(&file) {
+        assert_eq!(read, pages.url("/spring"));
     }
 }
 

@@ -4,6 +4,7 @@
 mod attribution;
 #[cfg(target_os = "linux")]
 mod clock;
+mod counters;
 mod crowded_out;
 mod damaged;
 mod dead_letters;

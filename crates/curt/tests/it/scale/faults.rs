@@ -264,7 +264,15 @@ fn keys_of_an_old_backup_meet_their_links_and_every_conflict_is_counted_k1() {
     plant.pools[0].run_command(&["SAVE"]).unwrap();
     let dump = plant.pools[0].dump();
     let old = fs::read(&dump).unwrap();
-    running.under_load(&plant, || {});
+    let saved = pooled(&plant.pools[0]);
+    running.under_load(&plant, || {
+        eventually(OWNED_WITHIN, || {
+            match plant.used_keys().is_disjoint(&saved) {
+                true => Err("no key of the backup is used yet"),
+                false => Ok(()),
+            }
+        });
+    });
     // Nobody may add to the pool while the backup is put back, so that what it brings can be told.
     let Running {
         front,
@@ -277,7 +285,7 @@ fn keys_of_an_old_backup_meet_their_links_and_every_conflict_is_counted_k1() {
     plant.pools[0].kill().unwrap();
     fs::write(&dump, old).unwrap();
     plant.pools[0].restart().unwrap();
-    let used: HashSet<String> = lines(&plant.links.sql("select key from links").unwrap());
+    let used = plant.used_keys();
     let brought = used.intersection(&pooled(&plant.pools[0])).count();
     assert!(brought > 0, "the backup holds keys that were used since");
 

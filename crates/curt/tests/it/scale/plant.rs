@@ -1,5 +1,6 @@
 //! An installation of many processes over real engines.
 
+use std::collections::HashSet;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
@@ -121,6 +122,12 @@ impl Plant {
     pub(crate) fn depth(&self, shard: usize) -> u64 {
         let depth = self.pools[shard].run_command(&["LLEN", &list(shard)]);
         depth.unwrap().trim().parse().unwrap()
+    }
+
+    /// The keys of all links.
+    pub(crate) fn used_keys(&self) -> HashSet<String> {
+        let keys = self.links.sql("select key from links").unwrap();
+        keys.lines().map(str::to_owned).collect()
     }
 
     /// Leaves at most so many keys in a pool shard, and at least one.

@@ -9,7 +9,7 @@ use curt_testkit::engines::postgres::{Database, Server as Postgres, shared};
 use curt_testkit::http::Client;
 use curt_testkit::need;
 use curt_testkit::process::{App, Server};
-use serde_json::json;
+use serde_json::{Value, json};
 
 use super::plant::stop;
 use crate::alone::Company;
@@ -146,6 +146,9 @@ fn two_servers_share_links_over_four_databases_and_one_dies() {
     assert_eq!(listed, all);
 
     installation.doomed.kill().unwrap();
+    // Before anything has told the servers of it.
+    assert_created_elsewhere(&mut one);
+    let partly = assert_outcomes_of_their_own(&mut other);
     assert_one_dead_node(&installation, &keys);
     installation.doomed.restart().unwrap();
     eventually(WAIT_MAX, || {
@@ -156,6 +159,7 @@ fn two_servers_share_links_over_four_databases_and_one_dies() {
             _ => Err(format!("{answer:?}")),
         }
     });
+    partly.assert_resumed(&mut installation.api(0));
     let [one, other] = installation.servers;
     stop(one);
     stop(other);
@@ -212,6 +216,118 @@ fn assert_created_elsewhere(api: &mut Api) {
     let targets = vec!["https://example.com/".to_owned(); 40];
     let keys = bulk_results(&api.bulk(&targets).unwrap());
     assert!(keys.iter().all(|key| node_of(key) != DOOMED));
+}
+
+/// A bulk request with an idempotency key that was answered while a node was away.
+struct PartlyMade {
+    idempotency_key: String,
+    links: Vec<Value>,
+    /// The key of each link that was made.
+    keys: Vec<Option<String>>,
+}
+
+/// With a dead node that nothing is known of yet: links with generated keys get keys of other nodes at once, and of a bulk
+/// the aliases of the dead node are refused, nothing else.
+fn assert_outcomes_of_their_own(api: &mut Api) -> PartlyMade {
+    for n in 0..12 {
+        let mut create = || {
+            let name = format!("single-{n}");
+            api.create_once("https://example.com/once", &name).unwrap()
+        };
+        let answer = create();
+        if answer.status == 503 {
+            // Its own record would be at the dead node, whatever the key of its link.
+            assert_eq!(create().status, 503, "{answer:?}");
+        } else {
+            let key = key_of(&answer);
+            assert_ne!(node_of(&key), DOOMED);
+            assert_eq!(key_of(&create()), key);
+        }
+    }
+    let aliases = (0..16).map(|n| Some(format!("own-outcome-{n}")));
+    let generated = (0..8).map(|_| None);
+    let independent = bulk_of(aliases.chain(generated));
+    let answer = api.post("/api/v1/links/bulk", &independent).unwrap();
+    assert_own_outcomes(&independent, &answer);
+
+    let aliases = (0..8).map(|n| Some(format!("with-key-{n}")));
+    let links = bulk_of(aliases.chain([None, None]));
+    for n in 0..20 {
+        let idempotency_key = format!("bulk-{n}");
+        let answer = post_once(api, &links, &idempotency_key);
+        if answer.status != 503 {
+            let keys = assert_own_outcomes(&links, &answer);
+            let again = post_once(api, &links, &idempotency_key);
+            assert_eq!(assert_own_outcomes(&links, &again), keys);
+            let links = links["links"].as_array().unwrap().clone();
+            return PartlyMade {
+                idempotency_key,
+                links,
+                keys,
+            };
+        }
+    }
+    panic!("20 idempotency keys all belong to the dead node");
+}
+
+impl PartlyMade {
+    /// The same request again, with all nodes: what was made stays, and the rest is made.
+    fn assert_resumed(&self, api: &mut Api) {
+        let links = json!({ "links": self.links });
+        eventually(WAIT_MAX, || {
+            let answer = post_once(api, &links, &self.idempotency_key);
+            let results = answer.json()["results"].clone();
+            let is_whole = results
+                .as_array()
+                .is_some_and(|all| all.iter().all(|one| one["status"] == 201));
+            is_whole.then_some(()).ok_or(format!("{answer:?}"))
+        });
+        let answer = post_once(api, &links, &self.idempotency_key);
+        let keys = bulk_results(&answer);
+        for ((link, before), key) in self.links.iter().zip(&self.keys).zip(&keys) {
+            assert_eq!(before.as_ref().unwrap_or(key), key, "made twice");
+            assert_eq!(link["alias"].as_str().unwrap_or(key), key);
+        }
+    }
+}
+
+fn bulk_of(aliases: impl Iterator<Item = Option<String>>) -> Value {
+    let link = |alias: Option<String>| match alias {
+        Some(alias) => json!({ "target": "https://example.com/", "alias": alias }),
+        None => json!({ "target": "https://example.com/" }),
+    };
+    json!({ "links": aliases.map(link).collect::<Vec<_>>() })
+}
+
+fn post_once(api: &mut Api, body: &Value, idempotency_key: &str) -> Answer {
+    api.post_once("/api/v1/links/bulk", body, idempotency_key)
+        .unwrap()
+}
+
+/// Returns the key of each link that was made; the others are aliases of the dead node.
+fn assert_own_outcomes(bulk: &Value, answer: &Answer) -> Vec<Option<String>> {
+    assert_eq!(answer.status, 200, "{answer:?}");
+    let (json, links) = (answer.json(), bulk["links"].as_array().unwrap());
+    let results = json["results"].as_array().unwrap();
+    assert_eq!(results.len(), links.len());
+    let outcome = |(result, link): (&Value, &Value)| {
+        let is_dead = |key: &str| node_of(key) == DOOMED;
+        match result["status"].as_u64().unwrap() {
+            201 => {
+                let key = result["link"]["key"].as_str().unwrap();
+                assert!(!is_dead(key), "{result}");
+                Some(key.to_owned())
+            }
+            status => {
+                assert_eq!(status, 503, "{result}");
+                assert!(link["alias"].as_str().is_some_and(is_dead), "{result}");
+                None
+            }
+        }
+    };
+    let made: Vec<_> = results.iter().zip(links).map(outcome).collect();
+    assert!(made.iter().any(Option::is_none), "{json}");
+    made
 }
 
 /// Nodes in another order, or fewer of them, would find no link where it is.

@@ -280,7 +280,11 @@ const ROUTES: &[Route] = &[
     Route {
         path: "/api/v1/invites",
         template: "/api/v1/invites",
-        methods: &[with_body("POST", JSON, "{}", FOR_ADMINISTRATORS)],
+        methods: &[
+            method("GET", FOR_ADMINISTRATORS),
+            method("HEAD", FOR_ADMINISTRATORS),
+            with_body("POST", JSON, "{}", FOR_ADMINISTRATORS),
+        ],
     },
     Route {
         path: "/api/v1/invites/none",
@@ -404,6 +408,7 @@ const ROUTES: &[Route] = &[
     page("/health/ready"),
     page("/health/create"),
     page("/api"),
+    page("/api/operations/createLink"),
     page("/api/v1"),
     page("/api/openapi.json"),
     page("/problems"),

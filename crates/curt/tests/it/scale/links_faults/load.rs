@@ -5,7 +5,7 @@ use std::fmt;
 use std::net::SocketAddr;
 use std::ops::Range;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
@@ -42,6 +42,8 @@ struct Record {
 
 pub(super) struct Load {
     stop: Arc<AtomicBool>,
+    /// Redirects so far.
+    redirected: Arc<AtomicUsize>,
     clients: Vec<JoinHandle<Vec<Record>>>,
 }
 
@@ -56,6 +58,7 @@ impl Load {
         doomed: Vec<String>,
     ) -> Self {
         let stop = Arc::new(AtomicBool::new(false));
+        let redirected = Arc::new(AtomicUsize::new(0));
         let visitors = (0..VISITORS).map(|number| visitor(Arc::clone(keys), number * 67));
         let writers = [
             Box::new(create) as Client,
@@ -64,19 +67,29 @@ impl Load {
             deleter(doomed),
         ];
         let clients = visitors.chain(writers).map(|mut client| {
-            let stop = Arc::clone(&stop);
+            let (stop, redirected) = (Arc::clone(&stop), Arc::clone(&redirected));
             let mut api = Api::new(address, token);
             thread::spawn(move || {
                 let mut records = Vec::new();
                 while !stop.load(Ordering::Relaxed) {
-                    records.push(client(&mut api));
+                    let record = client(&mut api);
+                    redirected.fetch_add(usize::from(record.status == 302), Ordering::Relaxed);
+                    records.push(record);
                     thread::sleep(PAUSE);
                 }
                 records
             })
         });
         let clients = clients.collect();
-        Self { stop, clients }
+        Self {
+            stop,
+            redirected,
+            clients,
+        }
+    }
+
+    pub(super) fn redirected(&self) -> usize {
+        self.redirected.load(Ordering::Relaxed)
     }
 
     /// What was answered to requests that began and ended in this time.

@@ -29,6 +29,8 @@ const BACK_WITHIN: Duration = Duration::from_secs(60);
 const WRITE_MAX: Duration = Duration::from_secs(2);
 /// Redirects that may fail, in thousands.
 const FAILED_PER_MILLE: usize = 1;
+/// Redirects that visitors get during a fault, at least.
+const REDIRECTS_MIN: usize = 100;
 
 /// When a commit is answered.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -103,8 +105,16 @@ impl Installation {
         let load = Load::start(address, &self.token, &self.keys, self.new_links());
         thread::sleep(Duration::from_millis(500));
         hurt(&mut self.pair);
-        let hurt_at = Instant::now();
+        let (hurt_at, before) = (Instant::now(), load.redirected());
         thread::sleep(Duration::from_secs(length(5, 30)));
+        // A busy machine takes its time.
+        eventually(BACK_WITHIN, || {
+            let redirected = load.redirected() - before;
+            match redirected > 2 * REDIRECTS_MIN {
+                true => Ok(()),
+                false => Err(format!("{redirected} redirects during the fault")),
+            }
+        });
         self.assert_redirects_are_ready();
         let heal_at = Instant::now();
         heal(&mut self.pair);
@@ -128,7 +138,7 @@ impl Installation {
     fn check(&self, fault: &str, seen: &Seen) {
         let redirects = seen.redirects;
         println!("links database, {fault}: {seen}");
-        assert!(redirects.answered > 100, "{fault}: {redirects:?}");
+        assert!(redirects.answered > REDIRECTS_MIN, "{fault}: {redirects:?}");
         assert!(
             redirects.failed * 1_000 <= (redirects.answered + redirects.failed) * FAILED_PER_MILLE,
             "{fault}: {redirects:?}: {:?}",

@@ -1,12 +1,14 @@
 //! Servers forward their clicks to Kafka, and processes of their own count them: exact, whoever is killed.
 
+mod readers;
+
 use std::path::Path;
 use std::thread;
 use std::time::Duration;
 
 use curt_testkit::engines::kafka::{self, Cluster};
 use curt_testkit::engines::postgres::{self, Database};
-use curt_testkit::engines::unique;
+use curt_testkit::engines::{redis, unique};
 use curt_testkit::need;
 use rand::rngs::StdRng;
 use rand::{RngExt as _, SeedableRng as _};
@@ -53,7 +55,7 @@ impl Plant {
         rest.split('?').next().unwrap().split_once('/').unwrap()
     }
 
-    fn site(&self) -> Site {
+    fn site(&self, more: &[&str]) -> Site {
         let links = self.database.url();
         let store = [("CURT_STORE_LINKS", Path::new(&links))];
         let mut settings = vec![
@@ -63,12 +65,13 @@ impl Plant {
             &self.stream,
         ];
         settings.extend(&self.more);
+        settings.extend(more);
         Site::with_environment(&settings, &store)
     }
 
     /// One that answers visitors and reports, and counts nothing.
     fn server(&self) -> Site {
-        let mut site = self.site();
+        let mut site = self.site(&[]);
         let token = site.new_token("tests");
         site.use_token(&token);
         site.restart_as(&["redirect", "api"]);
@@ -76,7 +79,11 @@ impl Plant {
     }
 
     fn counter(&self) -> Site {
-        let mut site = self.site();
+        self.counter_with(&[])
+    }
+
+    fn counter_with(&self, more: &[&str]) -> Site {
+        let mut site = self.site(more);
         site.restart_as(&["clicks"]);
         site
     }
@@ -107,12 +114,15 @@ fn wait_for(site: &Site, keys: &[String], expected: u64) {
 #[test]
 fn clicks_are_exact_over_kill_9_of_servers_and_counters_c1() {
     let cluster = need!(kafka::shared());
+    let redis = need!(redis::Server::start());
     let postgres = need!(postgres::shared());
     let database = postgres.database("kafka_kills").unwrap();
     let plant = Plant::new(&cluster, database, &["clicks.flush_every=200ms"]);
     let mut server = plant.server();
     let keys: Vec<String> = (0..3).map(|_| new_link(&server, &json!({}))).collect();
-    let mut counters = [plant.counter(), plant.counter()];
+    // What one has in its memory another finds in Redis, or not.
+    let in_redis = format!("store.counters={}", redis.url());
+    let mut counters = [plant.counter(), plant.counter_with(&[&in_redis])];
     let seed = rand::random::<u64>();
     let mut random = StdRng::seed_from_u64(seed);
     let kills = length(3, 60);
@@ -219,120 +229,9 @@ fn clicks_wait_in_the_spool_while_kafka_is_away_and_a_lost_server_is_drained_c1(
     judge(&other, &keys, &diary);
 }
 
-/// Windows last half an hour here, so that nothing is written but for those who ask.
-#[test]
-fn reports_at_a_server_that_counts_nothing_are_a_moment_old_and_strangers_read_json() {
-    let cluster = need!(kafka::shared());
-    let postgres = need!(postgres::shared());
-    let kcat = need!(kafka::kcat());
-    let database = postgres.database("kafka_fresh").unwrap();
-    let plant = Plant::new(&cluster, database, &[]);
-    let server = plant.server();
-    let key = new_link(&server, &json!({ "tags": ["spring"] }));
-    let _counters = [plant.counter(), plant.counter()];
-    let keys = [key];
-    let diary = click_for(&server, &keys, 0, Duration::from_millis(200));
-    let answered = diary.answered.len() as u64;
-    wait_for(&server, &keys, answered);
-    let path = format!("/api/v1/links/{}/stats", keys[0]);
-    eventually(WAIT_MAX, || {
-        let stats = server.api().get(&path).unwrap().json();
-        let lag = stats["lag_max_seconds"].as_u64().unwrap();
-        match lag <= 2 {
-            true => Ok(()),
-            false => Err(format!("reports may be {lag} s old")),
-        }
-    });
-    send_nonsense(&kcat, &plant);
-    let lines = kcat_lines(&kcat, &plant, "");
-    let (mut clicks, mut ids) = (0, std::collections::HashSet::new());
-    for line in lines.lines().filter(|line| line.contains("shortCode")) {
-        let click: serde_json::Value = serde_json::from_str(line).unwrap();
-        assert_eq!(
-            (&click["v"], &click["ip"]),
-            (&json!(1), &json!("127.0.0.0")),
-            "{click}"
-        );
-        assert_eq!(click["shortCode"], keys[0].as_str(), "{click}");
-        assert_eq!(
-            (&click["outcome"], &click["tags"]),
-            (&json!("redirected"), &json!(["spring"]))
-        );
-        let at = click["timestamp"].as_str().unwrap();
-        assert!(at.parse::<jiff::Timestamp>().is_ok(), "{at}");
-        clicks += u64::from(ids.insert(click["id"].as_str().unwrap().to_owned()));
-    }
-    assert_eq!(clicks, answered);
-    // Seen by whoever looks on with curt, too.
-    let mut arguments = vec!["events", "tail", "--json", "--since", "1h", "--limit", "1"];
-    let settings = server.set_arguments();
-    arguments.extend(settings.iter().map(String::as_str));
-    let tail = server.output(&arguments);
-    let said = String::from_utf8_lossy(&tail.stdout);
-    assert!(
-        said.contains("shortCode"),
-        "{said} {}",
-        String::from_utf8_lossy(&tail.stderr)
-    );
-    // The consumers have put it aside, and count on.
-    let more = click_for(&server, &keys, 1, Duration::from_millis(100));
-    wait_for(&server, &keys, answered + more.answered.len() as u64);
-    let letters = kcat_lines(&kcat, &plant, ".dead-letters");
-    // One that is read again by another counter comes twice.
-    for number in 1..=3 {
-        let letter = format!("{{\"no click\":{number}}}");
-        assert!(letters.contains(&letter), "{letters}");
-    }
-    assert!(letters.contains("reason=json"), "{letters}");
-}
-
 fn click_for(server: &Site, keys: &[String], round: usize, time: Duration) -> Diary {
     let mut diary = Diary::default();
     let seen = click_until(server.http(), keys, round, || thread::sleep(time));
     seen.into_iter().for_each(|seen| diary.add(seen));
     diary
-}
-
-fn send_nonsense(kcat: &Path, plant: &Plant) {
-    let mut sender = std::process::Command::new(kcat)
-        .args(["-P", "-b", &plant.hosts(), "-t", &plant.topic()])
-        .stdin(std::process::Stdio::piped())
-        .spawn()
-        .unwrap();
-    let lines = b"{\"no click\":1}\n{\"no click\":2}\n{\"no click\":3}\n";
-    std::io::Write::write_all(&mut sender.stdin.take().unwrap(), lines).unwrap();
-    assert!(sender.wait().unwrap().success());
-}
-
-/// Everything in the topic, with headers in front.
-fn kcat_lines(kcat: &Path, plant: &Plant, suffix: &str) -> String {
-    let topic = format!("{}{suffix}", plant.topic());
-    let read = std::process::Command::new(kcat)
-        .args([
-            "-C",
-            "-b",
-            &plant.hosts(),
-            "-t",
-            &topic,
-            "-o",
-            "beginning",
-            "-e",
-            "-q",
-        ])
-        .args([
-            "-f",
-            if suffix.is_empty() {
-                "%s\\n"
-            } else {
-                "%h %s\\n"
-            },
-        ])
-        .output()
-        .unwrap();
-    assert!(
-        read.status.success(),
-        "{}",
-        String::from_utf8_lossy(&read.stderr)
-    );
-    String::from_utf8(read.stdout).unwrap()
 }
