@@ -22,15 +22,19 @@ pub async fn follow(
     stop: CancellationToken,
 ) {
     let follower = Follower { resolver, metrics };
+    // A process that finds the channel at once may use what others have put into the shared cache before it began: without
+    // that, every start would cost the store a load of each link.
+    let mut may_have_missed = false;
     loop {
         let feed = tokio::select! {
             () = stop.cancelled() => return,
             feed = channel.subscribe() => feed,
         };
         match feed {
-            Ok(feed) => follower.read(feed, &stop).await,
+            Ok(feed) => follower.read(feed, may_have_missed, &stop).await,
             Err(error) => tracing::debug!(%error, "not subscribed to invalidations"),
         }
+        may_have_missed = true;
         follower.metrics.up.set(0);
         tokio::select! {
             () = stop.cancelled() => return,
@@ -45,9 +49,14 @@ struct Follower {
 }
 
 impl Follower {
-    async fn read(&self, mut feed: Box<dyn InvalidationFeed>, stop: &CancellationToken) {
+    async fn read(
+        &self,
+        mut feed: Box<dyn InvalidationFeed>,
+        mut may_have_missed: bool,
+        stop: &CancellationToken,
+    ) {
         // Copies from before the subscription may be old, and would live longer from now on.
-        self.resolver.invalidate_all();
+        self.drop_copies(may_have_missed);
         let mut drop_again_at = Some(Instant::now() + DROP_AGAIN_AFTER);
         loop {
             let told = tokio::select! {
@@ -55,13 +64,14 @@ impl Follower {
                 told = timeout(CHANNEL_LEASE, feed.next()) => told,
                 () = sleep_until(drop_again_at.unwrap_or_else(Instant::now)), if drop_again_at.is_some() => {
                     drop_again_at = None;
-                    self.resolver.invalidate_all();
+                    self.drop_copies(may_have_missed);
                     continue;
                 }
             };
             match told {
                 Ok(Some(told)) => {
                     if told == Invalidation::Gap {
+                        may_have_missed = true;
                         drop_again_at = Some(Instant::now() + DROP_AGAIN_AFTER);
                     }
                     self.apply(told);
@@ -69,6 +79,13 @@ impl Follower {
                 Ok(None) => return,
                 Err(_) => self.note_silence(),
             }
+        }
+    }
+
+    fn drop_copies(&self, may_have_missed: bool) {
+        match may_have_missed {
+            true => self.resolver.drop_missed(),
+            false => self.resolver.invalidate_all(),
         }
     }
 
@@ -84,7 +101,7 @@ impl Follower {
                     event = event::INVALIDATIONS_MISSED,
                     "invalidations missed, copies dropped"
                 );
-                self.resolver.invalidate_all();
+                self.resolver.drop_missed();
             }
             Invalidation::Alive { asked_at } => {
                 self.resolver.confirm_channel(asked_at);

@@ -14,6 +14,10 @@ use super::negative_cache::is_fresh;
 /// to the age of a copy (L-2).
 pub const CHANNEL_LEASE: Duration = Duration::from_secs(1);
 
+/// How long a change may go unseen at worst (L-2), where the server that made it could tell neither the channel nor a cache
+/// server that this process reaches.
+const UNSEEN_MAX: Duration = Duration::from_secs(5);
+
 /// The channel has not answered yet.
 const NEVER: i64 = i64::MAX;
 
@@ -32,6 +36,8 @@ pub(super) struct Freshness {
     /// The same while the channel works; at least as long.
     confirmed_ttl: Duration,
     confirmed_at: AtomicI64,
+    /// Changes that were made before this time may not have been told.
+    missed_until: AtomicI64,
 }
 
 impl Freshness {
@@ -41,6 +47,7 @@ impl Freshness {
             confirmed_ttl: confirmed_ttl.max(entry_ttl).unwrap_or_default(),
             entry_ttl,
             confirmed_at: AtomicI64::new(NEVER),
+            missed_until: AtomicI64::new(i64::MIN),
         }
     }
 
@@ -78,6 +85,25 @@ impl Freshness {
     pub(super) fn is_confirmed(&self, now: UnixMillis) -> bool {
         let confirmed_at = UnixMillis(self.confirmed_at.load(Ordering::Relaxed));
         is_fresh(confirmed_at, now, CHANNEL_LEASE)
+    }
+
+    /// Notes that changes may have been missed that were made before this time.
+    pub(super) fn note_missed(&self, until: UnixMillis) {
+        self.missed_until.store(until.0, Ordering::Relaxed);
+    }
+
+    /// Returns when a load must have begun at least for what it put into the shared cache to be believed at `now`: of a
+    /// change since then this process has been told, or it is so young that the copy made of it ends in time.
+    pub(super) fn shared_since(&self, now: UnixMillis) -> UnixMillis {
+        let Some(entry_ttl) = self.entry_ttl else {
+            return UnixMillis(i64::MIN);
+        };
+        let age_max = millis(UNSEEN_MAX.saturating_sub(entry_ttl));
+        let young = now.0.saturating_sub_unsigned(age_max);
+        UnixMillis(match self.is_confirmed(now) {
+            true => young.min(self.missed_until.load(Ordering::Relaxed)),
+            false => young,
+        })
     }
 
     pub(super) fn entry_ttl(&self) -> Option<Duration> {
@@ -126,6 +152,24 @@ mod tests {
         for millis in [-1, 0, 1_000_000_000] {
             assert_eq!(freshness.age(at(0), at(millis)), CopyAge::Fresh);
         }
+    }
+
+    #[test]
+    fn entries_of_the_shared_cache_are_believed_if_young_or_of_a_time_of_which_everything_was_told()
+    {
+        let freshness = Freshness::new(SECOND, MINUTE);
+        let young = |now: i64| at(now - 4_000);
+        assert_eq!(freshness.shared_since(at(0)), young(0));
+        freshness.confirm(at(0));
+        let all = UnixMillis(i64::MIN);
+        assert_eq!(freshness.shared_since(at(999)), all);
+        assert_eq!(freshness.shared_since(at(1_000)), young(1_000));
+        freshness.note_missed(at(2_000));
+        freshness.confirm(at(3_000));
+        assert_eq!(freshness.shared_since(at(3_000)), young(3_000));
+        freshness.confirm(at(60_000));
+        assert_eq!(freshness.shared_since(at(60_000)), at(2_000));
+        assert_eq!(Freshness::new(None, None).shared_since(at(0)), all);
     }
 
     #[test]

@@ -53,7 +53,7 @@ impl Resolver {
     }
 
     /// Returns the link if the shared cache has it and everybody may follow it now. It counts as loaded at `began`: an entry
-    /// that is there was not invalidated before that.
+    /// that is there was not invalidated before that, unless its server could be told nothing, so that it must not be old.
     async fn find_shared(
         &self,
         policy: &PolicySnapshot,
@@ -64,7 +64,8 @@ impl Resolver {
         if policy.is_pending {
             return None;
         }
-        let served = shared.get(id).await?.loaded_again_at(began);
+        let since = self.freshness.shared_since(began);
+        let served = shared.get(id, since).await?.loaded_again_at(began);
         let is_open = policy.service(&served) == Service::Open;
         let is_live = served.availability(self.clock.now()) == Availability::Live;
         (is_open && is_live).then_some(served)

@@ -239,6 +239,12 @@ impl Resolver {
         self.freshness.confirm(at);
     }
 
+    /// Drops all copies, because changes that others have made by now may not have been told to this process.
+    pub(crate) fn drop_missed(&self) {
+        self.freshness.note_missed(self.clock.now());
+        self.invalidate_all();
+    }
+
     /// Returns whether changes that others make reach this process.
     #[must_use]
     pub fn has_channel(&self) -> bool {
@@ -257,9 +263,8 @@ impl Resolver {
         seen.unwrap_or_else(PoisonError::into_inner).take()
     }
 
-    /// Drops all copies and invalidates all loads under way: after a change of policy, and when changes may have been
-    /// missed ([`Invalidation::Gap`](curt_core::ports::Invalidation::Gap)). A load that begins later is decided by the
-    /// policy that was put in force before this call.
+    /// Drops all copies and invalidates all loads under way: after a change of policy. A load that begins later is decided
+    /// by the policy that was put in force before this call.
     pub fn invalidate_all(&self) {
         // Loads first: one that completes after the caches were emptied would fill them again.
         self.single_flight.invalidate_all();

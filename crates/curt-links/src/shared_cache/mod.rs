@@ -19,7 +19,7 @@ use std::time::Duration;
 
 use curt_core::placement::Ring;
 use curt_core::ports::{CachedLink, LinkCache, LinkChange};
-use curt_core::{Clock, LinkId, Revision, ServedLink};
+use curt_core::{Clock, LinkId, Revision, ServedLink, UnixMillis};
 use futures_util::future::join_all;
 use futures_util::stream::{self, StreamExt as _};
 use tokio::sync::mpsc;
@@ -90,8 +90,8 @@ impl SharedCache {
         })
     }
 
-    /// Returns the link if a server has it that may be asked.
-    pub(crate) async fn get(&self, id: &LinkId) -> Option<ServedLink> {
+    /// Returns the link if a server has it that may be asked, from a load that began at `since` or later.
+    pub(crate) async fn get(&self, id: &LinkId, since: UnixMillis) -> Option<ServedLink> {
         let replicas = self.order(id);
         if replicas.is_empty() {
             self.metrics.skipped.inc();
@@ -99,7 +99,7 @@ impl SharedCache {
         }
         for server in replicas {
             match server.get(id).await {
-                Ok(Some(CachedLink::Present(link))) => return self.check(id, link),
+                Ok(Some(CachedLink::Present(link))) => return self.check(id, link, since),
                 Ok(Some(CachedLink::Absent(_)) | None) => {
                     self.metrics.miss.inc();
                     return None;
@@ -110,9 +110,10 @@ impl SharedCache {
         None
     }
 
-    /// Refuses what is older than what this process knows of.
-    fn check(&self, id: &LinkId, link: ServedLink) -> Option<ServedLink> {
-        if self.recent.is_outdated(id, link.revision()) || !link.is_of(id.as_ref()) {
+    /// Refuses what is older than what this process knows of, and what may be.
+    fn check(&self, id: &LinkId, link: ServedLink, since: UnixMillis) -> Option<ServedLink> {
+        let is_outdated = link.loaded_at() < since || self.recent.is_outdated(id, link.revision());
+        if is_outdated || !link.is_of(id.as_ref()) {
             self.metrics.outdated.inc();
             return None;
         }

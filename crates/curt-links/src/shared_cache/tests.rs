@@ -100,7 +100,7 @@ impl Fixture {
     }
 
     async fn has(&self, key: &str) -> bool {
-        self.shared.get(&id(key)).await.is_some()
+        self.shared.get(&id(key), UnixMillis(0)).await.is_some()
     }
 
     async fn copies(&self, key: &str) -> usize {

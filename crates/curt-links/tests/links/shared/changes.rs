@@ -2,6 +2,13 @@
 
 use super::*;
 
+fn change(key: &str) -> LinkChange {
+    LinkChange {
+        id: id(key),
+        revision: Revision::default(),
+    }
+}
+
 fn long_lived() -> ResolverSettings {
     ResolverSettings {
         entry_ttl: Some(Duration::from_secs(1)),
@@ -60,6 +67,55 @@ async fn without_the_channel_a_copy_ends_within_two_seconds_l2() {
     );
     common.clock.advance(Duration::from_millis(1));
     assert_eq!(reader.read("a").await, 2);
+}
+
+/// The server that changes a link can tell neither the channel nor the cache, which others reach.
+#[tokio::test]
+async fn a_cache_that_was_not_told_of_a_change_is_believed_for_five_seconds_l2() {
+    let common = Common::new(None, true);
+    let [first, reader] = [(); 2].map(|()| common.site(long_lived()));
+    let writer = common.cut_off().site(long_lived());
+    writer.create("a").await;
+    assert_eq!(first.read("a").await, 1);
+    settle().await;
+    writer.edit("a", 2).await;
+    common.clock.advance(Duration::from_millis(4_000));
+    assert_eq!(reader.read("a").await, 1, "from the cache");
+    common.clock.advance(Duration::from_millis(1_000));
+    assert_eq!(reader.read("a").await, 2);
+    // What the reader has loaded is the cache's by now.
+    settle().await;
+    common.clock.advance(Duration::from_secs(1));
+    assert_eq!(first.read("a").await, 2);
+}
+
+/// The same while the reader is told of changes, but not of this one, and after it was told that it may have missed some.
+#[tokio::test]
+async fn after_a_gap_the_cache_is_believed_only_for_what_was_loaded_later_l2() {
+    let channel: Arc<dyn Invalidations> = Arc::new(MemoryInvalidations::new(1));
+    let common = Common::new(Some(channel.clone()), true);
+    let [first, reader] = [(); 2].map(|()| common.site(long_lived()));
+    let writer = common.cut_off().site(long_lived());
+    for key in ["a", "b"] {
+        writer.create(key).await;
+        assert_eq!(first.read(key).await, 1);
+        settle().await;
+        writer.edit(key, 2).await;
+    }
+    common.clock.advance(Duration::from_secs(30));
+    reader.resolver.confirm_channel(common.clock.now());
+    assert_eq!(
+        reader.read("a").await,
+        1,
+        "the channel works, and no change was told"
+    );
+    // It falls behind: of three messages, only one is kept.
+    for _ in 0..3 {
+        channel.publish(&[change("other")]).await.unwrap();
+    }
+    settle().await;
+    reader.resolver.confirm_channel(common.clock.now());
+    assert_eq!(reader.read("b").await, 2);
 }
 
 /// A store whose replica has stopped following.
@@ -171,7 +227,7 @@ struct NoChannel;
 
 #[async_trait]
 impl Invalidations for NoChannel {
-    async fn publish(&self, _: &[curt_core::ports::LinkChange]) -> PortResult<()> {
+    async fn publish(&self, _: &[LinkChange]) -> PortResult<()> {
         std::future::pending().await
     }
 

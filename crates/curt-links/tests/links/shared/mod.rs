@@ -11,7 +11,7 @@ use std::time::Duration;
 use async_trait::async_trait;
 use curt_core::clock::ManualClock;
 use curt_core::ports::{
-    CacheUsage, CachedLink, ChangeReply, Inserted, Invalidations, LinkCache, LinkStore,
+    CacheUsage, CachedLink, ChangeReply, Inserted, Invalidations, LinkCache, LinkChange, LinkStore,
     RequestToken, SpendReply,
 };
 use curt_core::{
@@ -112,6 +112,16 @@ impl Common {
             clock,
             cache,
             channel,
+        }
+    }
+
+    /// The same store for servers that reach neither cache nor channel.
+    fn cut_off(&self) -> Self {
+        Self {
+            store: self.store.clone(),
+            clock: self.clock.clone(),
+            cache: None,
+            channel: None,
         }
     }
 
