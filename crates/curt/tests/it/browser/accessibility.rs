@@ -42,6 +42,9 @@ const OWN: &[&str] = &[
     "/tags",
     "/clicks",
     "/clicks/orphans",
+    "/seen+",
+    "/locked",
+    "/gone",
     "/admin/users",
     "/admin/invitations",
     "/admin/limits",
@@ -54,7 +57,10 @@ const OWN: &[&str] = &[
 #[test]
 fn no_page_keeps_anybody_out() {
     let checker = need!(accessibility_checker());
-    let pages = need!(Pages::start(&["accounts.sign_up=open"]));
+    let pages = need!(Pages::start(&[
+        "accounts.sign_up=open",
+        "pages.preview=true"
+    ]));
     for &look in length(&LOOKS[..2], &LOOKS[..]) {
         let browser = pages.browser(look);
         for path in PUBLIC {
@@ -68,14 +74,24 @@ fn no_page_keeps_anybody_out() {
             }
             false => pages.sign_in(&browser, super::EMAIL, super::PASSWORD),
         }
-        for path in OWN {
+        let user = user_page(&pages, &browser);
+        for path in OWN.iter().copied().chain([user.as_str()]) {
             pages.open(&browser, path);
             check(&pages, &browser, &checker, path, look);
         }
     }
 }
 
-/// A link with everything that pages show of one, and clicks.
+/// The page about the one user that there is.
+fn user_page(pages: &Pages, browser: &Browser) -> String {
+    pages.open(browser, "/admin/users");
+    let first =
+        "return document.querySelector('main a[href^=\"/admin/users/\"]').getAttribute('href');";
+    let address = browser.run_script(first, &[]).unwrap();
+    address.as_str().unwrap().to_owned()
+}
+
+/// A link with everything that pages show of one, and clicks; and links that lead nowhere at once.
 fn fill(pages: &Pages) {
     let token = pages
         .site
@@ -84,7 +100,12 @@ fn fill(pages: &Pages) {
         .unwrap();
     let mut api = Api::new(pages.site.http(), token.trim());
     let link = json!({ "target": "https://example.com/", "alias": "seen", "title": "Seen", "tags": ["spring", "mail"] });
-    assert_eq!(api.post("/api/v1/links", &link).unwrap().status, 201);
+    let locked = json!({ "target": "https://example.com/", "alias": "locked", "visibility": "password", "password": "correct horse" });
+    let gone = json!({ "target": "https://example.com/", "alias": "gone" });
+    for link in [link, locked, gone] {
+        assert_eq!(api.post("/api/v1/links", &link).unwrap().status, 201);
+    }
+    assert!(api.delete("gone").unwrap().status < 300);
     for path in ["/seen?utm_source=mail", "/seen", "/no-such-key"] {
         let asked = Request::get(path).header("Referer", "https://example.org/");
         Client::new(pages.site.http()).send(&asked).unwrap();
