@@ -27,7 +27,7 @@ fn windows(redis: &Server) -> u64 {
     redis.run_command(&["DBSIZE"]).unwrap().parse().unwrap()
 }
 
-fn wait_for_window(redis: &Server) {
+pub(super) fn wait_for_window(redis: &Server) {
     eventually(WAIT_MAX, || match windows(redis) {
         0 => Err("no window is in Redis".to_owned()),
         _ => Ok(()),

@@ -32,7 +32,7 @@ const RESTARTED_WITHIN: Duration = Duration::from_secs(60);
 pub(super) struct Diary {
     pub(super) answered: Vec<String>,
     /// Asked for, and the kill came first.
-    open: Vec<String>,
+    pub(super) open: Vec<String>,
 }
 
 impl Diary {

@@ -1,7 +1,12 @@
 //! Servers forward their clicks to Kafka, and processes of their own count them: exact, whoever is killed.
 
+mod away;
+mod delivery;
+mod rates;
 mod readers;
+mod whole;
 
+use std::net::SocketAddr;
 use std::path::Path;
 use std::thread;
 use std::time::Duration;
@@ -9,6 +14,7 @@ use std::time::Duration;
 use curt_testkit::engines::kafka::{self, Cluster};
 use curt_testkit::engines::postgres::{self, Database};
 use curt_testkit::engines::{redis, unique};
+use curt_testkit::http::Connection;
 use curt_testkit::need;
 use rand::rngs::StdRng;
 use rand::{RngExt as _, SeedableRng as _};
@@ -16,30 +22,54 @@ use rustix::process::Signal;
 use serde_json::json;
 
 use super::kills::{Diary, click_until, judge};
-use super::{WAIT_MAX, clicks_of, new_link};
+use super::{Class, WAIT_MAX, clicks_of, new_link};
 use crate::length::length;
 use crate::site::Site;
 use crate::wait::eventually;
 
+const CLICKERS: u64 = 4;
+
 /// A topic of Kafka between servers and counters over one PostgreSQL.
 struct Plant {
-    database: Database,
+    _database: Database,
     stream: String,
-    more: Vec<&'static str>,
+    more: Vec<String>,
+    /// What commands need, too: where the data is.
+    environment: Vec<(&'static str, String)>,
 }
 
 impl Plant {
-    fn new(cluster: &Cluster, database: Database, more: &[&'static str]) -> Self {
+    fn new(cluster: &Cluster, database: Database, more: &[&str]) -> Self {
         let name = unique("events");
         let stream = format!(
             "store.stream=kafka://{}/{name}?group={name}",
             cluster.addresses()
         );
         Self {
-            database,
+            environment: vec![("CURT_STORE_LINKS", database.url())],
+            _database: database,
             stream,
-            more: more.to_vec(),
+            more: more.iter().map(|setting| (*setting).to_owned()).collect(),
         }
+    }
+
+    /// Instead of in the links database.
+    fn keep_clicks_in_cassandra(&mut self, addresses: &str, namespace: &str) {
+        let url = format!("cassandra://{addresses}/curt?namespace={namespace}");
+        self.environment.push(("CURT_STORE_CLICKS", url));
+        // The machine may be busy.
+        for timeout in [
+            "CURT_CASSANDRA_CONNECT_TIMEOUT",
+            "CURT_CASSANDRA_CALL_TIMEOUT",
+            "CURT_CASSANDRA_BACKGROUND_TIMEOUT",
+        ] {
+            self.environment.push((timeout, "20s".to_owned()));
+        }
+    }
+
+    /// The stream's URL.
+    fn address(&self) -> &str {
+        self.stream.strip_prefix("store.stream=").unwrap()
     }
 
     fn hosts(&self) -> String {
@@ -51,27 +81,33 @@ impl Plant {
     }
 
     fn split(&self) -> (&str, &str) {
-        let rest = self.stream.strip_prefix("store.stream=kafka://").unwrap();
+        let rest = self.address().strip_prefix("kafka://").unwrap();
         rest.split('?').next().unwrap().split_once('/').unwrap()
     }
 
     fn site(&self, more: &[&str]) -> Site {
-        let links = self.database.url();
-        let store = [("CURT_STORE_LINKS", Path::new(&links))];
+        let environment = self.environment.iter();
+        let environment: Vec<(&str, &Path)> = environment
+            .map(|(name, value)| (*name, Path::new(value)))
+            .collect();
         let mut settings = vec![
             "server.workers=2",
             "kafka.partitions=3",
             "kafka.session_timeout=6s",
             &self.stream,
         ];
-        settings.extend(&self.more);
+        settings.extend(self.more.iter().map(String::as_str));
         settings.extend(more);
-        Site::with_environment(&settings, &store)
+        Site::with_environment(&settings, &environment)
     }
 
     /// One that answers visitors and reports, and counts nothing.
     fn server(&self) -> Site {
-        let mut site = self.site(&[]);
+        self.server_with(&[])
+    }
+
+    fn server_with(&self, more: &[&str]) -> Site {
+        let mut site = self.site(more);
         let token = site.new_token("tests");
         site.use_token(&token);
         site.restart_as(&["redirect", "api"]);
@@ -91,9 +127,13 @@ impl Plant {
 
 /// Waits until the server's reports have as many clicks of the keys.
 fn wait_for(site: &Site, keys: &[String], expected: u64) {
+    wait_for_within(WAIT_MAX, site, keys, expected);
+}
+
+fn wait_for_within(time: Duration, site: &Site, keys: &[String], expected: u64) {
     let mut api = site.api();
     let mut last = 0;
-    eventually(WAIT_MAX, || {
+    eventually(time, || {
         let counts = keys.iter().map(|key| clicks_of(&mut api, key).total());
         let counted: u64 = counts.sum();
         assert!(
@@ -234,4 +274,25 @@ fn click_for(server: &Site, keys: &[String], round: usize, time: Duration) -> Di
     let seen = click_until(server.http(), keys, round, || thread::sleep(time));
     seen.into_iter().for_each(|seen| diary.add(seen));
     diary
+}
+
+/// So many clicks, each with a referrer of its own that is as long as one can be; says how many were answered.
+fn click_with_long_texts(http: SocketAddr, key: &str, clicks: u64) -> u64 {
+    let (path, padding) = (format!("/{key}"), "r".repeat(500));
+    let each = clicks.div_ceil(CLICKERS);
+    thread::scope(|scope| {
+        for _ in 0..CLICKERS {
+            scope.spawn(|| {
+                let mut connection = Connection::open(http).unwrap();
+                for _ in 0..each {
+                    let page = unique("page");
+                    let referrer = format!("https://news.example/{page}/{padding}");
+                    let request = Class::Human.request(&path).header("Referer", referrer);
+                    let answer = connection.send(&request).unwrap();
+                    assert_eq!(answer.status, 302, "{answer:?}");
+                }
+            });
+        }
+    });
+    CLICKERS * each
 }
