@@ -2,7 +2,7 @@
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 use std::{io, net::SocketAddr};
 
 use curt_testkit::engines::kafka::Cluster;
@@ -57,7 +57,7 @@ struct Links {
 
 /// What visitors know of their clicks.
 #[derive(Debug, Default)]
-struct Visits {
+struct ClickTally {
     diary: Diary,
     /// By plain link.
     answered: [u64; LINKS],
@@ -65,7 +65,7 @@ struct Visits {
     open: [u64; LINKS],
 }
 
-impl Visits {
+impl ClickTally {
     fn add(&mut self, other: Self) {
         self.diary.add(other.diary);
         for link in 0..LINKS {
@@ -83,7 +83,7 @@ impl Visits {
     }
 }
 
-struct Installation {
+struct WholePath {
     cluster: Cluster,
     redis: redis::Server,
     server: Site,
@@ -91,7 +91,7 @@ struct Installation {
     random: StdRng,
 }
 
-impl Installation {
+impl WholePath {
     fn strike(&mut self, fault: Fault) {
         match fault {
             Fault::KillServer => self.server.kill(),
@@ -125,12 +125,12 @@ impl Installation {
     }
 
     /// Visitors click before, during and after the fault.
-    fn click_through(&mut self, fault: Fault, links: &Links, round: usize) -> Visits {
+    fn click_through(&mut self, fault: Fault, links: &Links, round: usize) -> ClickTally {
         let pauses = length(100..400, 500..3_000);
         let [before, after] =
             [(); 2].map(|()| Duration::from_millis(self.random.random_range(pauses.clone())));
-        let http = self.server.http();
-        let visits = visit_until(http, links, round, || {
+        let (http, began) = (self.server.http(), Instant::now());
+        let tally = click_until(http, links, round, || {
             thread::sleep(before);
             self.strike(fault);
             thread::sleep(after);
@@ -138,9 +138,14 @@ impl Installation {
         if fault == Fault::KillServer {
             self.server.restart_as(&["redirect", "api"]);
         } else {
-            assert_eq!(visits.open(), 0, "not answered in {fault:?}");
+            assert_eq!(tally.open(), 0, "not answered in {fault:?}");
         }
-        visits
+        println!(
+            "{fault:?}: {} clicks in {:?}",
+            tally.answered(),
+            began.elapsed()
+        );
+        tally
     }
 }
 
@@ -166,7 +171,7 @@ fn the_whole_path_over_kafka_redis_and_cassandra_is_exact_whatever_is_killed_c1(
         plain: new_links(),
     };
     let seed = rand::random::<u64>();
-    let mut installation = Installation {
+    let mut path = WholePath {
         counters: [plant.counter(), plant.counter()],
         cluster,
         redis,
@@ -175,31 +180,33 @@ fn the_whole_path_over_kafka_redis_and_cassandra_is_exact_whatever_is_killed_c1(
     };
     let wanted = length(1, 5_000_000);
     println!("{wanted} clicks at least, seed {seed}");
-    let (mut visits, mut round) = (Visits::default(), 0);
-    while visits.answered() < wanted {
+    let (mut tally, mut round) = (ClickTally::default(), 0);
+    while tally.answered() < wanted {
         let mut faults = Fault::ALL;
-        faults.shuffle(&mut installation.random);
+        faults.shuffle(&mut path.random);
         for fault in faults {
-            visits.add(installation.click_through(fault, &links, round));
+            tally.add(path.click_through(fault, &links, round));
             round += 1;
         }
-        assert!(round < ROUNDS_MAX, "{} clicks only", visits.answered());
+        assert!(round < ROUNDS_MAX, "{} clicks only", tally.answered());
     }
-    finish(installation, &links, &visits, round);
+    finish(path, &links, &tally, round);
 }
 
-fn finish(mut installation: Installation, links: &Links, visits: &Visits, rounds: usize) {
-    let server = &installation.server;
+fn finish(mut path: WholePath, links: &Links, tally: &ClickTally, rounds: usize) {
+    let server = &path.server;
     let keys = [links.marked.as_slice(), &links.plain].concat();
-    wait_for_within(DRAINED_WITHIN, server, &keys, visits.answered());
+    wait_for_within(DRAINED_WITHIN, server, &keys, tally.answered());
     // They write what they have, also what they should not have.
-    for counter in &mut installation.counters {
+    for counter in &mut path.counters {
         assert!(counter.terminate().success());
     }
-    judge(server, &links.marked, &visits.diary);
+    // Reports wait for one.
+    path.counters[0].restart_as(&["clicks"]);
+    judge(server, &links.marked, &tally.diary);
     for (link, key) in links.plain.iter().enumerate() {
         let counted = clicks_of(&mut server.api(), key).total();
-        let (answered, open) = (visits.answered[link], visits.open[link]);
+        let (answered, open) = (tally.answered[link], tally.open[link]);
         assert!(
             (answered..=answered + open).contains(&counted),
             "C-1: {counted} clicks of /{key} are counted, {answered} were answered and {open} were not"
@@ -207,28 +214,28 @@ fn finish(mut installation: Installation, links: &Links, visits: &Visits, rounds
     }
     println!(
         "{} clicks answered over {rounds} faults, {} were not, 0 lost, 0 double",
-        visits.answered(),
-        visits.open()
+        tally.answered(),
+        tally.open()
     );
 }
 
 /// Visitors click until the server is gone, or `end` has returned.
-fn visit_until(http: SocketAddr, links: &Links, round: usize, end: impl FnOnce()) -> Visits {
+fn click_until(http: SocketAddr, links: &Links, round: usize, end: impl FnOnce()) -> ClickTally {
     let is_over = &AtomicBool::new(false);
     thread::scope(|scope| {
         let visitors = (0..VISITORS).map(|visitor| {
             let name = format!("r{round}-v{visitor}");
             scope.spawn(move || {
-                let mut visits = Visits::default();
-                // The error is the kill; what counts is in the visits.
-                drop(visit(http, links, &name, is_over, &mut visits));
-                visits
+                let mut tally = ClickTally::default();
+                // The error is the kill; what counts is in the tally.
+                drop(click_in_turn(http, links, &name, is_over, &mut tally));
+                tally
             })
         });
         let visitors: Vec<_> = visitors.collect();
         end();
         is_over.store(true, Ordering::Relaxed);
-        let mut all = Visits::default();
+        let mut all = ClickTally::default();
         for visitor in visitors {
             all.add(visitor.join().unwrap());
         }
@@ -236,12 +243,12 @@ fn visit_until(http: SocketAddr, links: &Links, round: usize, end: impl FnOnce()
     })
 }
 
-fn visit(
+fn click_in_turn(
     http: SocketAddr,
     links: &Links,
     name: &str,
     is_over: &AtomicBool,
-    visits: &mut Visits,
+    tally: &mut ClickTally,
 ) -> io::Result<()> {
     let mut connection = Connection::open(http)?;
     let request = |key: &String| Class::Human.request(&format!("/{key}"));
@@ -257,14 +264,14 @@ fn visit(
             let referrer = format!("{name}-n{number}.example");
             let marked = request(&links.marked[link]);
             let marked = marked.header("Referer", format!("https://{referrer}/"));
-            visits.diary.open.push(referrer);
+            tally.diary.open.push(referrer);
             assert_eq!(connection.send(&marked)?.status, 302);
-            visits.diary.answered.extend(visits.diary.open.pop());
+            tally.diary.answered.extend(tally.diary.open.pop());
         } else {
-            visits.open[link] += 1;
+            tally.open[link] += 1;
             assert_eq!(connection.send(&plain[link])?.status, 302);
-            visits.open[link] -= 1;
-            visits.answered[link] += 1;
+            tally.open[link] -= 1;
+            tally.answered[link] += 1;
         }
     }
     Ok(())
