@@ -152,15 +152,20 @@ impl Reader {
         let Some(place) = &mut self.place else {
             return Ok(());
         };
+        let mut failed = None;
         while records.len() < limit {
             let message = match self.consumer.poll(Duration::ZERO) {
-                None => return Ok(()),
+                None => break,
                 Some(Ok(message)) => message,
                 Some(Err(KafkaError::PartitionEOF(_))) => continue,
-                // What was taken already must not be lost; the error comes again if it lasts.
-                Some(Err(_)) if !records.is_empty() => return Ok(()),
-                Some(Err(error)) => return Err(failure::of(OP, error)),
+                // The library tells of every connection that it tries in vain, and goes on by itself: an error that
+                // records follow is over, and an outage has left many, of which the caller would wait for each.
+                Some(Err(error)) => {
+                    failed = Some(error);
+                    continue;
+                }
             };
+            failed = None;
             let offset = u64::try_from(message.offset()).unwrap_or_default();
             if offset < place.next {
                 continue;
@@ -181,7 +186,11 @@ impl Reader {
                 stored_bytes: 0,
             });
         }
-        Ok(())
+        match failed {
+            // What was taken already must not be lost; the error comes again if it lasts.
+            Some(error) if records.is_empty() => Err(failure::of(OP, error)),
+            _ => Ok(()),
+        }
     }
 
     /// Begins to read so that records from `from` on are told from those that came before.

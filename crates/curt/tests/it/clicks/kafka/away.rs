@@ -18,6 +18,7 @@ use crate::length::{is_full, length};
 use crate::site::Site;
 use crate::wait::eventually;
 
+const FORWARDED: &str = "curt_clicks_forwarded_total";
 const DROPPED_FULL: &str = "curt_clicks_dropped_total{reason=\"full\"}";
 /// How much slower redirects may be without Kafka.
 const P99_RATIO_MAX: f64 = 1.2;
@@ -47,6 +48,7 @@ fn while_kafka_is_away_redirects_stay_fast_and_only_clicks_beyond_the_spool_are_
 
     let is_back = Instant::now();
     let answered = before.requests + away.requests;
+    let forwarded = wait_until_forwarded(&server, is_back);
     wait_for_within(DRAINED_WITHIN, &server, &keys, answered);
     let drained = is_back.elapsed();
     let captured = metric(&small, CAPTURED);
@@ -67,11 +69,22 @@ fn while_kafka_is_away_redirects_stay_fast_and_only_clicks_beyond_the_spool_are_
         "C-2: {counted} counted, {dropped} dropped"
     );
     println!(
-        "{answered} clicks, {} of them without Kafka, drained {drained:?} after it was back, 0 lost; of {answered_by_small} \
+        "{answered} clicks, {} of them without Kafka, forwarded {forwarded:?} and counted {drained:?} after it was back, 0 lost; of {answered_by_small} \
          over a small spool {counted} counted and {dropped} dropped",
         away.requests
     );
     judge_latency(&before, &away, &after);
+}
+
+/// Returns how long it took until Kafka had all that the server has written down.
+fn wait_until_forwarded(server: &Site, since: Instant) -> Duration {
+    eventually(DRAINED_WITHIN, || {
+        let (captured, forwarded) = (metric(server, CAPTURED), metric(server, FORWARDED));
+        match forwarded >= captured {
+            true => Ok(since.elapsed()),
+            false => Err(format!("{forwarded} of {captured} clicks are forwarded")),
+        }
+    })
 }
 
 /// By the mean of the time before and the time after: the machine may have become slower meanwhile.
