@@ -49,6 +49,8 @@ fn clicks_that_come_twice_late_and_among_unreadable_records_are_exact_c1() {
     wait_for(&server, &keys, clicks);
     let unreadable = stream.unreadable.len() as u64;
     eventually(WAIT_MAX, || {
+        let counted = clicks_of(&mut server.api(), &keys[0]).total();
+        assert!(counted <= clicks, "C-1: {counted} of {clicks} clicks");
         let met = (metric(&counter, REPEATED), metric(&counter, DEAD_LETTERS));
         match met == (stream.repeated, unreadable) {
             true => Ok(()),
