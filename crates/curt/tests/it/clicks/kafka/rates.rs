@@ -53,7 +53,7 @@ fn a_counter_aggregates_300_000_clicks_of_kafka_with_a_second_of_cpu() {
     let plant = Plant::new(&cluster, database, &more);
     let server = plant.server();
     let keys: Vec<String> = (0..LINKS).map(|_| new_link(&server, &json!({}))).collect();
-    let clicks = length(10_000, 3_000_000);
+    let clicks = length(10_000, 2_000_000);
     fill_topic(&plant, &keys, clicks);
     let counter = plant.counter();
     let spent = wait_until_aggregated(&server, &counter, &keys, clicks);

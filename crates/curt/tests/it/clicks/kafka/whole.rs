@@ -160,6 +160,8 @@ fn the_whole_path_over_kafka_redis_and_cassandra_is_exact_whatever_is_killed_c1(
         &in_redis,
         "clicks.flush_every=5s",
         "clicks.spool_max=2GiB",
+        // Each click is looked for in the end.
+        "clicks.retention_size=never",
         "kafka.delivery_timeout=5s",
     ];
     let mut plant = Plant::new(&cluster, database, &more);
