@@ -40,11 +40,13 @@ pub fn take(bytes: &mut &[u8]) -> Option<u64> {
 pub struct Damaged;
 
 /// Takes a number off the start of stored bytes.
+#[inline]
 pub fn read(bytes: &mut &[u8]) -> Result<u64, Damaged> {
     take(bytes).ok_or(Damaged)
 }
 
 /// Takes as many bytes as the number before them says.
+#[inline]
 pub fn read_counted<'a>(bytes: &mut &'a [u8]) -> Result<&'a [u8], Damaged> {
     let count = usize::try_from(read(bytes)?).map_err(|_| Damaged)?;
     let (taken, rest) = bytes.split_at_checked(count).ok_or(Damaged)?;

@@ -1,9 +1,8 @@
 //! Reports from days, which come in their order.
 
-use std::collections::HashMap;
-
 use curt_core::ports::{HourRange, Top};
 use curt_core::{Day, Dimension, Rollup, Sketch};
+use hashbrown::HashMap;
 
 use super::counts::{self, Hours};
 use crate::varint::Damaged;
@@ -64,13 +63,7 @@ impl Ranking {
 
     pub fn add(&mut self, day: Day, bytes: &[u8]) -> Result<(), Damaged> {
         let asked = hours_asked(self.range, day);
-        counts::for_each_value_of(bytes, self.dimension, |value, hours| {
-            let mut new = 0_u64;
-            for (hour, count) in hours.iter().enumerate() {
-                if asked >> hour & 1 == 1 {
-                    new = new.saturating_add(*count);
-                }
-            }
+        counts::for_each_sum_of(bytes, self.dimension, asked, |value, new| {
             if new == 0 {
                 return;
             }

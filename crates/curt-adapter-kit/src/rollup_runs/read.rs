@@ -10,8 +10,8 @@ use crate::click_days::{DayBytes, Ranking, Series, StoredDay, estimate};
 use crate::off_runtime;
 use crate::varint::Damaged;
 
-/// Days whose chunks are in memory together.
-const DAYS_READ: usize = 64;
+/// Days that are read at once. While they are added up, as many more are read.
+const DAYS_READ: usize = 24;
 
 pub async fn read_series(
     runs: &dyn RollupRuns,
@@ -126,40 +126,68 @@ async fn for_each_day<T: Send + 'static>(
         return Ok(state);
     };
     let (backend, key) = (runs.backend(), subject_key(subject));
-    loop {
-        let found = runs.find(&key, from, last, DAYS_READ).await?;
-        let Some(end) = found.last().map(|chunk| chunk.day) else {
-            return Ok(state);
-        };
-        let key = key.clone();
-        state = off_runtime(backend, op, move || {
+    let mut found = runs.find(&key, from, last, DAYS_READ).await?;
+    while let Some(end) = found.last().map(|chunk| chunk.day) {
+        let of_key = key.clone();
+        let adding = off_runtime(backend, op, move || {
             for chunks in found.chunk_by(|one, next| one.day == next.day) {
                 let day = chunks[0].day;
-                let added = sum_of(&key, chunks)
-                    .and_then(|sum| sum.map_or(Ok(()), |sum| add(&mut state, day, sum.as_bytes())));
+                let added = add_day(&of_key, chunks, day, &mut state, add);
                 added.map_err(|damaged| corrupt(backend, op, day, damaged))?;
             }
             Ok(state)
-        })
-        .await?;
-        if end >= last {
-            return Ok(state);
-        }
+        });
         from = end.next();
+        let reading = async {
+            match from <= last {
+                true => runs.find(&key, from, last, DAYS_READ).await,
+                false => Ok(Vec::new()),
+            }
+        };
+        (state, found) = tokio::try_join!(adding, reading)?;
     }
+    Ok(state)
+}
+
+/// Shows `add` what all chunks of the day have of the subject, if anything.
+fn add_day<T>(
+    key: &[u8],
+    chunks: &[FoundChunk],
+    day: Day,
+    state: &mut T,
+    add: fn(&mut T, Day, DayBytes<'_>) -> Result<(), Damaged>,
+) -> Result<(), Damaged> {
+    // Days that are over have one, most of the time, which needs no copy.
+    if let [chunk] = chunks {
+        let entries = find_entry(key, chunk)?;
+        let found = entries.as_ref().and_then(EntryReader::day);
+        return found.map_or(Ok(()), |found| add(state, day, found));
+    }
+    match sum_of(key, chunks)? {
+        Some(sum) => add(state, day, sum.as_bytes()),
+        None => Ok(()),
+    }
+}
+
+/// The chunk, open at the subject's entry; `None`: it has none.
+fn find_entry<'a>(key: &[u8], chunk: &'a FoundChunk) -> Result<Option<EntryReader<'a>>, Damaged> {
+    let Some(content) = &chunk.content else {
+        return Ok(None);
+    };
+    let mut entries = EntryReader::new(std::slice::from_ref(content));
+    entries.advance()?;
+    while entries.key().is_some_and(|own| own < key) {
+        entries.advance()?;
+    }
+    Ok((entries.key() == Some(key)).then_some(entries))
 }
 
 /// What all chunks have of the subject; `None`: nothing.
 fn sum_of(key: &[u8], chunks: &[FoundChunk]) -> Result<Option<StoredDay>, Damaged> {
     let mut sum: Option<StoredDay> = None;
-    for content in chunks.iter().filter_map(|chunk| chunk.content.as_ref()) {
-        let mut entries = EntryReader::new(std::slice::from_ref(content));
-        entries.advance()?;
-        while entries.key().is_some_and(|own| own < key) {
-            entries.advance()?;
-        }
-        let found = entries.day().filter(|_| entries.key() == Some(key));
-        match (found, &mut sum) {
+    for chunk in chunks {
+        let entries = find_entry(key, chunk)?;
+        match (entries.as_ref().and_then(EntryReader::day), &mut sum) {
             (None, _) => {}
             (Some(day), None) => sum = Some(day.to_stored()),
             (Some(day), Some(sum)) => sum.merge(day)?,

@@ -296,6 +296,30 @@ pub(super) fn for_each_value_of<'a>(
     Ok(())
 }
 
+/// Shows what each value of one dimension counted in the hours of the mask, rising.
+pub(super) fn for_each_sum_of<'a>(
+    bytes: &'a [u8],
+    dimension: Dimension,
+    asked: u32,
+    mut see: impl FnMut(&'a str, u64),
+) -> Result<(), Damaged> {
+    let (version, mut rest) = split_version(bytes)?;
+    while let Some((number, section)) = next_section(&mut rest)? {
+        if number == dimension as u8 {
+            // Not by a table of hours: rankings over months read millions of counts.
+            let mut sum = 0_u64;
+            let add = |sum: &mut u64, hour: usize, count: u64| {
+                if asked >> hour & 1 == 1 {
+                    *sum = sum.saturating_add(count);
+                }
+            };
+            let ended = |sum: &mut u64, text, _| see(text, std::mem::take(sum));
+            return for_each_count(version, section, &mut sum, add, ended).map(drop);
+        }
+    }
+    Ok(())
+}
+
 /// The version, and what follows it.
 fn split_version(bytes: &[u8]) -> Result<(u8, &[u8]), Damaged> {
     match bytes.split_first() {
@@ -316,8 +340,22 @@ fn next_section<'a>(rest: &mut &'a [u8]) -> Result<Option<(u8, &'a [u8])>, Damag
 /// Shows each value with its credit and counts; returns the floor.
 fn for_each_value<'a>(
     version: u8,
-    mut section: &'a [u8],
+    section: &'a [u8],
     mut see: impl FnMut(&'a str, u64, &Hours),
+) -> Result<u64, Damaged> {
+    let mut hours = [0; HOURS];
+    let add = |hours: &mut Hours, hour: usize, count| hours[hour] = count;
+    let ended = |hours: &mut Hours, text, credit| see(text, credit, &std::mem::take(hours));
+    for_each_count(version, section, &mut hours, add, ended)
+}
+
+/// Shows the counts of each value to `add`, by hour, and then the value with its credit to `ended`; returns the floor.
+fn for_each_count<'a, T>(
+    version: u8,
+    mut section: &'a [u8],
+    state: &mut T,
+    add: impl Fn(&mut T, usize, u64),
+    mut ended: impl FnMut(&mut T, &'a str, u64),
 ) -> Result<u64, Damaged> {
     let has_credit = version == WITH_CREDIT;
     let floor = match has_credit {
@@ -330,17 +368,15 @@ fn for_each_value<'a>(
             true => take(&mut section)?,
             false => 0,
         };
-        let mask = take(&mut section)?;
+        let mut mask = take(&mut section)?;
         if mask >> HOURS != 0 {
             return Err(Damaged);
         }
-        let mut hours = [0; HOURS];
-        for (hour, count) in hours.iter_mut().enumerate() {
-            if mask >> hour & 1 == 1 {
-                *count = take(&mut section)?;
-            }
+        while mask != 0 {
+            add(state, mask.trailing_zeros() as usize, take(&mut section)?);
+            mask &= mask - 1;
         }
-        see(value, credit, &hours);
+        ended(state, value, credit);
     }
     Ok(floor)
 }
