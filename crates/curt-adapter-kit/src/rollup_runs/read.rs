@@ -122,7 +122,7 @@ async fn for_each_day<T: Send + 'static>(
     mut state: T,
     add: fn(&mut T, Day, DayBytes<'_>) -> Result<(), Damaged>,
 ) -> PortResult<T> {
-    let Some((mut from, last)) = days else {
+    let Some((from, last)) = days else {
         return Ok(state);
     };
     let (backend, key) = (runs.backend(), subject_key(subject));
@@ -137,10 +137,9 @@ async fn for_each_day<T: Send + 'static>(
             }
             Ok(state)
         });
-        from = end.next();
         let reading = async {
-            match from <= last {
-                true => runs.find(&key, from, last, DAYS_READ).await,
+            match end < last {
+                true => runs.find(&key, end.next(), last, DAYS_READ).await,
                 false => Ok(Vec::new()),
             }
         };
