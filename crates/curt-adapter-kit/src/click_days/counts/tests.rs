@@ -1,6 +1,8 @@
-use super::*;
-
 use std::collections::BTreeMap;
+
+use curt_core::Dimension;
+
+use super::*;
 
 fn sum(hour: u8, dimension: Dimension, value: &str, count: u64) -> Rollup {
     Rollup {
