@@ -263,8 +263,8 @@ impl Resolver {
         seen.unwrap_or_else(PoisonError::into_inner).take()
     }
 
-    /// Drops all copies and invalidates all loads under way: after a change of policy. A load that begins later is decided
-    /// by the policy that was put in force before this call.
+    /// Drops all copies and invalidates all loads under way: after a change of policy, and when the channel begins to tell
+    /// of changes. A load that begins later is decided by the policy that was put in force before this call.
     pub fn invalidate_all(&self) {
         // Loads first: one that completes after the caches were emptied would fill them again.
         self.single_flight.invalidate_all();
